@@ -1,5 +1,4 @@
-// What forward and backward of attention share, with what they do with blocks of scores between their products; and the
-// merge of two results.
+// Shared by forward and backward attention: work on blocks of scores between products. And the merge of two results.
 #include "reference/cpu/attention.h"
 
 #include <fmt/core.h>
@@ -27,7 +26,7 @@ void CapScores(Rows<float> scores, std::int64_t rows, std::int64_t columns, floa
   for (std::int64_t row = 0; row < rows; ++row) map(scores[row], columns, capped, scores[row]);
 }
 
-// x becomes exp(x scale - maximum), whose sum it returns; `count` is a multiple of 16.
+// x becomes exp(x scale - maximum); returns the sum. `count` is a multiple of 16.
 HWY_INLINE float exponentiate(float* x, std::int64_t count, float scale, float maximum) {
   const V scales = all(scale * log2_e), shift = all(-maximum * log2_e);
   const auto weight_of = [&](V score) HWY_ATTR { return exp2(hn::MulAdd(score, scales, shift)); };
@@ -49,7 +48,6 @@ HWY_INLINE float exponentiate(float* x, std::int64_t count, float scale, float m
   return hn::GetLane(hn::SumOfLanes(Floats(), hn::Add(sums[0], sums[1])));
 }
 
-// Merges a block's maximum and sum of weights into the running ones of its row.
 HWY_INLINE void merge(const ScoreBlock& block, std::int64_t row, float maximum, float sum) {
   const float before = block.maxima[row];
   block.maxima[row] = maximum;
@@ -57,7 +55,7 @@ HWY_INLINE void merge(const ScoreBlock& block, std::int64_t row, float maximum, 
     block.sums[row] = sum;
     return;
   }
-  // A NaN is unequal to itself, so it spreads.
+  // A NaN is unequal to itself, so it propagates.
   const float shrink = before == maximum ? 1.0F : hn::GetLane(exp(all(before - maximum)));
   block.sums[row] = block.sums[row] * shrink + sum;
   if (shrink == 1.0F) return;
@@ -71,7 +69,7 @@ void SoftmaxInPlace(const ScoreBlock& block) {
   for (std::int64_t row = 0; row < block.rows; ++row) {
     float* scores = block.scores[row];
     const KeyRange seen = seen_in(block, row);
-    // Whole vectors only: a masked score of -infinity gives a weight of 0.
+    // Whole vectors: a masked score of -infinity gives weight 0.
     const std::int64_t processed = (seen.end + whole - 1) / whole * whole;
     std::fill(scores, scores + seen.first, -infinity);
     std::fill(scores + seen.end, scores + processed, -infinity);
@@ -89,7 +87,7 @@ HWY_INLINE void differentiate(const GradientBlock& block) {
   const hn::RebindToSigned<Floats> integers;
   const float scale = capped ? block.scale / block.cap : block.scale;
   const auto queries = static_cast<std::int32_t>(block.queries);
-  const auto first_queries = hn::Iota(integers, 0);  // which Highway 1.0 makes in memory
+  const auto first_queries = hn::Iota(integers, 0);  // in a variable, as Highway 1.0 builds it in memory
   for (std::int64_t key = 0; key < block.keys; ++key) {
     float *scores = block.scores[key], *dp = block.dp[key];
     const auto before = hn::Set(integers, block.first[key] - 1), end = hn::Set(integers, block.end[key]);
@@ -108,7 +106,7 @@ HWY_INLINE void differentiate(const GradientBlock& block) {
       store(hn::IfThenElseZero(seen, ds), dp + i);
     }
   }
-  // The score of a padding key is 0, and exp(-lse) may be anything.
+  // Padding keys: the score is 0, and exp(-lse) may be anything.
   for (std::int64_t key = block.keys; key < padded(block.keys); ++key) {
     std::fill_n(block.scores[key], queries, 0.0F);
     std::fill_n(block.dp[key], queries, 0.0F);
@@ -181,7 +179,7 @@ AttentionProblem attention_problem(const OpCall& call, std::span<const TensorSpe
     expect_type(call, tensor, DType::i32);
     expect_row_major(call, tensor);
   });
-  // The maximum is taken before scaling, which must not change the order.
+  // The maximum is taken before scaling, which must keep the order.
   const auto scale = static_cast<float>(attributes.scale);
   if (!(scale > 0.0F)) refuse(call, fmt::format("scale is {}; expected a positive number", attributes.scale));
 
@@ -211,7 +209,7 @@ void KeyMask::find_documents(std::int64_t batch) const {
   std::int32_t* end = end_ + batch * queries_;
   std::fill(end, end + queries_, 0);
   for (std::int64_t i = batch * count_; i < (batch + 1) * count_; ++i) {
-    if (documents_[i] >= 0 && documents_[i] < queries_) end[documents_[i]] = 1;  // where a document begins
+    if (documents_[i] >= 0 && documents_[i] < queries_) end[documents_[i]] = 1;  // start of a document
   }
   std::int32_t begin = 0;
   for (std::int32_t query = 0; query < queries_; ++query) {
@@ -234,7 +232,7 @@ void store_rows(Rows<const float> from, std::int64_t rows, std::int64_t columns,
 
 namespace {
 
-/// Attention to two sets of keys, joined: a thread works on the heads of one token, whose weights are computed in f64.
+/// Merge of attention to two sets of keys: a thread handles the heads of a token; weights are computed in f64.
 struct Merge {
   int threads = 1;
   std::int64_t batches = 1, tokens = 1, heads = 1, width = 1;
@@ -268,7 +266,7 @@ struct Merge {
   }
 };
 
-// All row-major.
+// Row-major.
 Plan plan_attention_merge(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const Named<TensorSpec> operand(call, tensors);
   expect_f32_or_bf16(call, operand, {"o1", "o2", "o"});

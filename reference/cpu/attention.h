@@ -1,5 +1,4 @@
-// What forward and backward of attention share: the extents in blocks, the heads of a tensor as matrices, and the
-// softmax of a block of scores.
+// Shared by forward and backward attention: extents in blocks, heads as matrices, softmax of a block of scores.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +12,6 @@
 
 namespace gpubench::cpu {
 
-/// An attention call on one machine.
 struct AttentionProblem {
   AttentionExtents extents;
   Attention attributes;
@@ -21,13 +19,13 @@ struct AttentionProblem {
   int threads = 1;
   bool is_bf16 = false;
 
-  [[nodiscard]] std::int64_t group() const { return extents.hq / extents.hkv; }   ///< query heads of one kv head
-  [[nodiscard]] std::int64_t width() const { return padded(extents.d); }          ///< of rows of q and k
-  [[nodiscard]] std::int64_t value_width() const { return padded(extents.d_v); }  ///< of rows of v and o
-  [[nodiscard]] std::int64_t length() const { return padded(extents.s); }         ///< of queries
+  [[nodiscard]] std::int64_t group() const { return extents.hq / extents.hkv; }   ///< query heads per kv head
+  [[nodiscard]] std::int64_t width() const { return padded(extents.d); }          ///< of a row of q and k
+  [[nodiscard]] std::int64_t value_width() const { return padded(extents.d_v); }  ///< of a row of v and o
+  [[nodiscard]] std::int64_t length() const { return padded(extents.s); }         ///< padded number of queries
   [[nodiscard]] std::int64_t key_length() const { return padded(extents.t); }
   [[nodiscard]] bool masks() const { return attributes.causal || attributes.documents; }
-  /// Of the boundaries of documents that KeyMask keeps.
+  /// Number of document boundaries that KeyMask stores.
   [[nodiscard]] std::int64_t boundaries() const { return attributes.documents ? 2 * extents.b * extents.s : 0; }
 };
 
@@ -36,13 +34,13 @@ struct KeyRange {
   std::int64_t first = 0, end = 0;
 };
 
-/// The keys that each query sees. From query to query neither end goes back.
+/// Visible keys per query. Neither bound decreases with the query.
 class KeyMask {
  public:
-  /// `room`: problem.boundaries() elements; `documents`: null without them.
+  /// `room`: problem.boundaries() elements; `documents`: may be null.
   KeyMask(const AttentionProblem& problem, const Tensor* documents, std::int32_t* room);
 
-  /// Reads the documents of one batch entry, where there are any: of() needs it.
+  /// Reads a batch entry's documents, if there are any; call before of().
   void find_documents(std::int64_t batch) const;
   [[nodiscard]] KeyRange of(std::int64_t batch, std::int64_t query) const {
     KeyRange seen{0, keys_};
@@ -54,7 +52,7 @@ class KeyMask {
     }
     return seen;
   }
-  /// What queries [first, first + count) see between them.
+  /// Union over queries [first, first + count).
   [[nodiscard]] KeyRange of(std::int64_t batch, std::int64_t first, std::int64_t count) const {
     return {of(batch, first).first, of(batch, first + count - 1).end};
   }
@@ -64,15 +62,14 @@ class KeyMask {
   bool causal_;
   const std::int32_t* documents_ = nullptr;  // [b, count_]
   std::int64_t count_ = 0;
-  std::int32_t *first_ = nullptr, *end_ = nullptr;  // per batch entry and query: its document
+  std::int32_t *first_ = nullptr, *end_ = nullptr;  // per batch entry and query
 };
 
-/// Reads the call and checks types, layouts and scale. Throws Unsupported.
+/// Reads the call. Throws Unsupported for types, layouts and scales that the kernels lack.
 [[nodiscard]] AttentionProblem attention_problem(const OpCall& call, std::span<const TensorSpec> tensors,
                                                  const CpuContext& context);
 
-/// A plan of Work<T>, where T is the type of q; it is constructed from the problem, the tensors by name and a
-/// workspace.
+/// A plan of Work<T>, where T is q's type. Work<T> is constructed from the problem, the named tensors and a workspace.
 template <template <class> class Work>
 [[nodiscard]] Plan attention_plan(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const AttentionProblem problem = attention_problem(call, tensors, context);
@@ -85,7 +82,7 @@ template <template <class> class Work>
   return problem.is_bf16 ? plan(bf16()) : plan(float());
 }
 
-/// How many bytes `Arrays` takes of an arena.
+/// Bytes of `Arrays` in an arena.
 template <class Arrays>
 [[nodiscard]] std::size_t arena_bytes(const AttentionProblem& problem) {
   Arena arena;
@@ -112,11 +109,11 @@ class Heads {
   std::int64_t batch_, position_, head_;
 };
 
-/// Copies, rounding where the type is bf16.
+/// Copies, rounding to bf16 if needed.
 void store_rows(Rows<const float> from, std::int64_t rows, std::int64_t columns, Rows<float> to);
 void store_rows(Rows<const float> from, std::int64_t rows, std::int64_t columns, Rows<bf16> to);
 
-/// A block of sums as the operand of a product: unchanged, or rounded into `room`.
+/// Sums as the operand of a product: unchanged, or rounded into `room`.
 [[nodiscard]] inline Rows<const float> operand(Rows<const float> block, std::int64_t, std::int64_t, Rows<float>) {
   return block;
 }
@@ -126,23 +123,23 @@ void store_rows(Rows<const float> from, std::int64_t rows, std::int64_t columns,
   return room;
 }
 
-// The softmax of forward attention turns one block of scores after another, along the keys, into weights.
+// Softmax of forward attention, by blocks of scores along the keys.
 
-/// One block of scores, and the running state of its rows.
+/// A block of scores, and the running state of its rows.
 struct ScoreBlock {
   std::int64_t rows = 0;
   std::int64_t keys = 0;           ///< in this block
-  std::int64_t first_key = 0;      ///< of them
+  std::int64_t first_key = 0;      ///< index of the block's first key
   const KeyRange* seen = nullptr;  ///< per row
   float scale = 1.0F;
   Rows<float> scores;  ///< overwritten
-  Rows<float> o;       ///< shrinks where the maximum grows
+  Rows<float> o;       ///< rescaled when a maximum grows
   std::int64_t width = 0;
   float* maxima = nullptr;  ///< of scaled scores, per row
   float* sums = nullptr;    ///< of exp(scale score - maximum)
 };
 
-/// The keys of the block that a row sees, counted from its first; {0, 0} for none.
+/// Keys of the block that a row sees, relative to its first key; {0, 0}: none.
 [[nodiscard]] inline KeyRange seen_in(const ScoreBlock& block, std::int64_t row) {
   const KeyRange& seen = block.seen[row];
   const std::int64_t first = std::max<std::int64_t>(seen.first - block.first_key, 0);
@@ -153,17 +150,17 @@ struct ScoreBlock {
 /// x = cap tanh(x scale / cap).
 void cap_scores(Rows<float> scores, std::int64_t rows, std::int64_t columns, float scale, float cap);
 
-/// Updates maxima, sums and o. The scores become exp(scale score - maximum), [rows, padded(keys)], 0 where masked.
+/// Updates maxima, sums and o. Replaces the scores by exp(scale score - maximum), [rows, padded(keys)]; 0 if masked.
 void softmax_in_place(const ScoreBlock& block);
 
-/// The same as the operand of a product: f32 in place of the scores, bf16 rounded into `room`.
+/// As softmax_in_place(), returning the operand of a product: f32 in place, bf16 rounded into `room`.
 template <class T>
 [[nodiscard]] Rows<const T> softmax(const ScoreBlock& block, Rows<T> room) {
   softmax_in_place(block);
   return operand(block.scores, block.rows, padded(block.keys), room);
 }
 
-// Backward attention: a block of scores, transposed, and their gradients.
+// Backward attention: a block of transposed scores and their gradients.
 
 struct GradientBlock {
   std::int64_t keys = 0;                // valid rows
@@ -172,7 +169,7 @@ struct GradientBlock {
   const std::int32_t* end = nullptr;
   float scale = 1.0F;
   float cap = 0.0F;              // 0: none
-  const float* lse = nullptr;    // per query; +infinity where it is padding
+  const float* lse = nullptr;    // per query; +infinity for padding
   const float* delta = nullptr;  // per query
   Rows<float> scores;            // becomes p
   Rows<float> dp;                // becomes ds
@@ -180,10 +177,8 @@ struct GradientBlock {
 
 void differentiate(const GradientBlock& block);
 
-/// The sum of -exp(sink - lse) delta.
 [[nodiscard]] float sink_gradient(float sink, const float* lse, const float* delta, std::int64_t count);
 
-/// sums[row] = the sum of a[row][i] b[row][i].
 void dot_rows(Rows<const float> a, Rows<const float> b, std::int64_t rows, std::int64_t columns, float* sums);
 void dot_rows(Rows<const bf16> a, Rows<const bf16> b, std::int64_t rows, std::int64_t columns, float* sums);
 

@@ -1,14 +1,14 @@
-// One task per batch entry and kv head (or a share of its keys, where there are fewer heads than threads need). For
-// every block of keys and block of queries the scores are recomputed, transposed: keys down, queries across. So the
-// products for dv and dk read them in place, and log-sum-exp and delta run along the vectors.
+// A task per batch entry and kv head (or a share of its keys, if there are more threads). For each block of keys and
+// queries it recomputes the scores transposed, keys by queries: the products for dv and dk then read them in place, and
+// log-sum-exp and delta run along vectors.
 //
 //   p = exp(scale k q^T - lse)   dp = v do^T   ds = p (dp - delta)   delta_i = sum_d do_i o_i
 //   dv += p do                   dk += ds q    dq^T += k^T ds        dq and dk times scale at the end
 //   with softcap, scores x = cap t:   p = exp(x - lse)   ds = p (dp - delta) (1 - t^2)
 //   dsink = -sum of exp(sink - lse) delta
 //
-// All sums are f32 and every gradient is rounded once. Shares of dq are added in a fixed order: no atomics, the same
-// bits every time.
+// Sums are f32 and every gradient is rounded once. Shares of dq are added in a fixed order, without atomics:
+// deterministic.
 #include <omp.h>
 
 #include <algorithm>
@@ -21,13 +21,13 @@
 namespace gpubench::cpu {
 namespace {
 
-constexpr std::int64_t block_size = 128;                // keys and queries of a block of scores
-constexpr std::int64_t score_stride = block_size + 16;  // not a power of two: see attention_forward.cpp
+constexpr std::int64_t block_size = 128;                // keys, and queries, per block of scores
+constexpr std::int64_t score_stride = block_size + 16;  // not a power of two, see attention_forward.cpp
 template <class T>
 constexpr std::int64_t operand_stride = block_size + 64 / static_cast<std::int64_t>(sizeof(T));
 
-// A thread's scratch arrays. Lengths and widths are padded; matrices that a product reads block by block are kept as
-// one small matrix per block, or their rows would compete for the same few cache sets.
+// Per-thread scratch. Lengths and widths are padded. Operands that products read by blocks are stored as one small
+// matrix per block, so that rows do not compete for the same cache sets.
 template <class T>
 struct BackwardArrays {
   Arena& arena;
@@ -38,24 +38,24 @@ struct BackwardArrays {
   T* k_columns = arena.take<T>(key_length * width);  // per block of keys [d, keys]
   Rows<T> q{arena.take<T>(length * width), width};
   Rows<T> d_o{arena.take<T>(length * value_width), value_width}, o{arena.take<T>(length * value_width), value_width};
-  // Per block of queries: [queries, d], [d, queries]; the same with dv.
+  // Per block of queries: [queries, d] and [d, queries]; likewise with dv.
   T *packed_q = arena.take<T>(length * width), *packed_q_columns = arena.take<T>(length * width);
   T *packed_d_o = arena.take<T>(length * value_width), *packed_d_o_columns = arena.take<T>(length * value_width);
   float *lse = arena.take<float>(length), *delta = arena.take<float>(length);
-  Rows<float> dk{arena.take<float>(key_length * width), width};  // of all query heads, as dv
+  Rows<float> dk{arena.take<float>(key_length * width), width};  // over all query heads; likewise dv
   Rows<float> dv{arena.take<float>(key_length * value_width), value_width};
-  float* dq_columns = arena.take<float>(length * width);  // per block of queries [d, queries], of one head
+  float* dq_columns = arena.take<float>(length * width);  // of one head, per block of queries [d, queries]
   Rows<float> scores{arena.take<float>(block_size * score_stride), score_stride};
   Rows<float> dp{arena.take<float>(block_size * score_stride), score_stride};
-  Rows<T> p{arena.take<T>(block_size * operand_stride<T>), operand_stride<T>};  // bf16 only, as ds
+  Rows<T> p{arena.take<T>(block_size * operand_stride<T>), operand_stride<T>};  // bf16 only; likewise ds
   Rows<T> ds{arena.take<T>(block_size * operand_stride<T>), operand_stride<T>};
   T* packed_ds = arena.take<T>(block_size * block_size);
   Rows<float> dq_block{arena.take<float>(block_size * width), width};  // [queries, d]
-  // Of a block: GradientBlock's.
+  // GradientBlock::first and end.
   std::int32_t *first = arena.take<std::int32_t>(block_size), *end = arena.take<std::int32_t>(block_size);
 };
 
-// How many shares the keys of a head are cut into, so that the threads finish together.
+// Number of shares of a head's keys with which the threads finish together.
 int key_shares(std::int64_t heads, std::int64_t blocks, int threads) {
   int best = 1;
   double best_idle = 2.0;
@@ -114,7 +114,7 @@ class BackwardWork {
 #pragma omp for schedule(dynamic, 1)
         for (std::int64_t batch = 0; batch < e.b; ++batch) mask_.find_documents(batch);
       }
-      // The result does not depend on which thread takes which task.
+      // Results do not depend on the assignment of tasks to threads.
 #pragma omp for schedule(dynamic, 1)
       for (std::int64_t task = 0; task < e.b * e.hkv * shares_; ++task)
         differentiate_keys(task / shares_, task % shares_, own);
@@ -145,7 +145,7 @@ class BackwardWork {
     return dq_shares_ + (batch_and_head * shares_ + share) * p_.length() * p_.width();
   }
 
-  // dk and dv of every shares_-th block of keys of one kv head, and what these keys add to dq of its query heads.
+  // dk and dv of every shares_-th block of keys of a kv head, and these keys' contribution to dq of its query heads.
   void differentiate_keys(std::int64_t pair, std::int64_t share, const BackwardArrays<T>& own) const {
     const AttentionExtents& e = p_.extents;
     const std::int64_t batch = pair / e.hkv;
@@ -206,7 +206,7 @@ class BackwardWork {
     }
   }
 
-  // Which queries of a block attend to each key of one.
+  // For each key of a block, the queries of a block that attend to it.
   void find_queries(std::int64_t batch, std::int64_t key, std::int64_t query, const BackwardArrays<T>& own) const {
     const auto queries = static_cast<std::int32_t>(queries_from(query));
     std::int32_t first = 0, end = 0;
@@ -218,7 +218,6 @@ class BackwardWork {
     }
   }
 
-  // One block of keys and one of queries.
   void add_block(std::int64_t batch, std::int64_t key, std::int64_t query, float* dq_columns,
                  const BackwardArrays<T>& own) const {
     const std::int64_t width = p_.width(), value_width = p_.value_width();
@@ -262,7 +261,7 @@ class BackwardWork {
   Heads<T> d_o_, q_, k_, v_, o_;
   const float* lse_;
   Heads<T> dq_, dk_, dv_;
-  const float* sinks_;  // null without
+  const float* sinks_;  // or null
   float* dsinks_;
   int shares_;
   Arena arena_;
@@ -272,9 +271,9 @@ class BackwardWork {
   std::byte* threads_;
 };
 
-// Blocks of scores that live in cache, never the whole matrix (Dao et al., arXiv 2205.14135). Scores, log-sum-exp and
-// all sums are f32; probabilities and score gradients are rounded to bf16 only as operands of the products that
-// follow. q, k, v, o and their gradients have a contiguous last axis, lse is f32 and dense; scale > 0.
+// Blocks of scores stay in cache; the whole matrix is not stored (Dao et al., arXiv 2205.14135). Scores, log-sum-exp
+// and sums are f32; probabilities and score gradients are rounded to bf16 only as operands of products.
+// q, k, v, o and their gradients have a contiguous last axis; lse is f32 and dense; scale > 0.
 Plan plan_attention_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   return attention_plan<BackwardWork>(call, tensors, context);
 }

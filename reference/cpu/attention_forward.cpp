@@ -1,8 +1,8 @@
-// One task per batch entry, head and block of queries: scores of a chunk of keys, softmax with a running maximum, and
-// the weighted sum of values, chunk by chunk. Keys and values are packed once, for all tasks that read them.
+// A task per batch entry, head and block of queries. For each chunk of keys it computes scores, softmax with a running
+// maximum, and the weighted sum of values. Keys and values are packed once for all tasks.
 //
-// A product of blocks also multiplies masked values, by 0; where one of them is NaN or infinite (0 * NaN), the block of
-// queries is redone without them.
+// Products of blocks multiply masked values by 0. If that may have produced a NaN (0 * NaN), the block of queries is
+// repeated without them.
 #include <omp.h>
 
 #include <algorithm>
@@ -18,14 +18,15 @@ namespace {
 
 constexpr std::int64_t query_block = 64;
 constexpr std::int64_t key_chunk = 512;
-// With this many pairs of batch entry and kv head, each thread packs its own and uses them while they are in its cache.
+// With this many pairs of batch entry and kv head per thread, each thread packs its own pairs and uses them from its
+// cache.
 constexpr std::int64_t pairs_per_thread = 6;
-// Rows a power of two apart would compete for the same few cache sets; one more line spreads them.
+// Rows a power of two apart would share few cache sets; an additional line spreads them.
 constexpr std::int64_t chunk_stride = key_chunk + 16;
 template <class T>
 constexpr std::int64_t weight_stride = key_chunk + 64 / static_cast<std::int64_t>(sizeof(T));
 
-// Divides by the sums, which are 0 for queries that see no key; false where an element is NaN or infinite.
+// Divides by the sums, which are 0 for queries without keys; false if an element is NaN or infinite.
 bool normalize(Rows<float> o, const float* sums, std::int64_t rows, std::int64_t width) {
   bool finite = true;
   for (std::int64_t row = 0; row < rows; ++row)
@@ -33,12 +34,12 @@ bool normalize(Rows<float> o, const float* sums, std::int64_t rows, std::int64_t
   return finite;
 }
 
-// A thread's scratch arrays.
+// Per-thread scratch.
 template <class T>
 struct ForwardArrays {
   Arena& arena;
   const AttentionProblem& problem;
-  // [key_chunk, the larger width]: keys or values, padded, before packing
+  // [key_chunk, larger width]: padded keys or values before packing.
   T* raw = arena.take<T>(key_chunk * std::max(problem.width(), problem.value_width()));
   T* q = arena.take<T>(query_block * problem.width());
   Rows<float> scores{arena.take<float>(query_block * chunk_stride), chunk_stride};
@@ -103,8 +104,8 @@ class ForwardWork {
         for (std::int64_t task = 0; task < pairs * chunks; ++task) {
           pack_chunk(task / chunks, task % chunks, task / chunks, own);
         }
-        // The result does not depend on which thread takes which block. The last blocks of a head are the longest
-        // (causal) and go first.
+        // Results do not depend on the assignment of blocks to threads. The last blocks of a head are the longest
+        // (causal) and start first.
 #pragma omp for schedule(dynamic, 1)
         for (std::int64_t task = 0; task < e.b * e.hq * blocks; ++task) {
           const std::int64_t head = task / blocks;
@@ -117,8 +118,7 @@ class ForwardWork {
  private:
   static std::int64_t packed_rows(const AttentionProblem& p) { return p.extents.b * p.extents.hkv * p.key_length(); }
 
-  // The first row of chunk `chunk` of the packed keys or values in `slot`. A slot holds those of one pair, of batch
-  // entry and kv head.
+  // First row of chunk `chunk` in the packed keys or values of `slot`, which holds one pair of batch entry and kv head.
   [[nodiscard]] std::int64_t packed_row(std::int64_t slot, std::int64_t chunk) const {
     return slot * p_.key_length() + chunk * key_chunk;
   }
@@ -135,20 +135,18 @@ class ForwardWork {
     pack(v, padded(keys), value_width, packed_v_ + row * value_width);
   }
 
-  // `rows` rows of d elements with zeros up to the padded extents: in place if they need none, else copied to `room`.
-  // Packing reads pairs, so the stride must be even.
+  // `rows` rows of d elements, zero-padded: in place if no padding is needed, else copied to `room`. Packing reads
+  // pairs, so the stride must be even.
   [[nodiscard]] static Rows<const T> as_padded(Rows<T> from, std::int64_t rows, std::int64_t d, Rows<T> room) {
     if (d == room.stride && rows == padded(rows) && from.stride % 2 == 0) return from;
     copy_padded<T>(from, rows, d, room);
     return room;
   }
 
-  // Of one head, queries [first, first + rows).
   struct Block {
     std::int64_t batch = 0, head = 0, first = 0, rows = 0;
   };
 
-  // Queries [64 block, 64 block + 64) of one head.
   void attend(std::int64_t batch_and_head, std::int64_t block, std::int64_t slot, const ForwardArrays<T>& own) const {
     const AttentionExtents& e = p_.extents;
     const std::int64_t batch = batch_and_head / e.hq;
@@ -167,15 +165,15 @@ class ForwardWork {
     for (std::int64_t row = 0; row < rows; ++row) lse[row] = own.maxima[row] + std::log(own.sums[row]);
   }
 
-  // Maxima and sums of the queries in own.q, and own.o: the weighted sum of the values, not yet normalized.
-  // `only_seen`: key by key, so that masked values are not even multiplied by 0.
+  // Maxima and sums of the queries in own.q, and the unnormalized weighted sum of values in own.o. `only_seen`: key by
+  // key, without multiplying masked values by 0.
   void weigh(const Block& queries, std::int64_t slot, const ForwardArrays<T>& own, bool only_seen) const {
     const AttentionExtents& e = p_.extents;
     const std::int64_t rows = queries.rows;
     const auto cap = static_cast<float>(p_.attributes.softcap);
     const KeyRange seen = mask_.of(queries.batch, queries.first, rows);
     for (std::int64_t row = 0; row < rows; ++row) own.seen[row] = mask_.of(queries.batch, queries.first + row);
-    // A sink is a score that has been seen already, of a value that is 0.
+    // A sink is an earlier score with a value of 0.
     std::fill(own.maxima, own.maxima + rows,
               sinks_ == nullptr ? -std::numeric_limits<float>::infinity() : sinks_[queries.head]);
     std::fill(own.sums, own.sums + rows, sinks_ == nullptr ? 0.0F : 1.0F);
@@ -184,7 +182,7 @@ class ForwardWork {
     const std::int64_t begin = seen.first / block_grain * block_grain;
     std::int64_t keys = 0;
     for (std::int64_t key = begin; key < seen.end; key += keys) {
-      const std::int64_t inside = key % key_chunk;  // a window may begin within a chunk
+      const std::int64_t inside = key % key_chunk;  // windows may start within a chunk
       keys = std::min(key_chunk - inside, seen.end - key);
       const std::int64_t chunk_row = packed_row(slot, key / key_chunk);
       multiply({padded(rows), padded(keys), p_.width(), p_.width()}, {own.q, p_.width()},
@@ -206,7 +204,7 @@ class ForwardWork {
     }
   }
 
-  // o += weights v for the keys of a block, those visible to each query.
+  // o += weights v over the keys of a block, only those visible to each query.
   void add_seen(const Block& queries, const ScoreBlock& block, Rows<const T> weights) const {
     const Rows<T> v = v_(queries.batch, queries.head / p_.group()).from(block.first_key);
     for (std::int64_t row = 0; row < queries.rows; ++row) {
@@ -221,16 +219,16 @@ class ForwardWork {
   AttentionProblem p_;
   Heads<T> q_, k_, v_, o_;
   float* lse_;
-  const float* sinks_;  // null without
+  const float* sinks_;  // or null
   Arena arena_;
   KeyMask mask_;
   T *packed_k_, *packed_v_;
   std::byte* threads_;
 };
 
-// Blocks of scores that live in cache, never the whole matrix (Dao et al., arXiv 2205.14135). Scores, log-sum-exp and
-// all sums are f32; probabilities and score gradients are rounded to bf16 only as operands of the products that
-// follow. q, k, v, o and their gradients have a contiguous last axis, lse is f32 and dense; scale > 0.
+// Blocks of scores stay in cache; the whole matrix is not stored (Dao et al., arXiv 2205.14135). Scores, log-sum-exp
+// and sums are f32; probabilities are rounded to bf16 only as operands of products.
+// q, k, v, o have a contiguous last axis; lse is f32 and dense; scale > 0.
 Plan plan_attention_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   return attention_plan<ForwardWork>(call, tensors, context);
 }

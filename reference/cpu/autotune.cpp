@@ -18,14 +18,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double max_relative_time = 0.97;
-// Rounds begin within this time, but at least `min_rounds`: the quickest run of each counts, which other processes
-// disturb least.
+// No round starts after this time, except for the first `min_rounds`. A candidate's shortest run counts, as other
+// processes disturb it least.
 constexpr double rounds_s = 0.01;
 constexpr int min_rounds = 2;
 constexpr int max_rounds = 12;
 
-/// Operands and a workspace in one piece of memory. All numbers are 1 (bf16) or nearly so (f32): the time of a product
-/// does not depend on them, as long as none is denormal.
+/// Operands and a workspace in one allocation. All numbers are 1 (bf16) or close to it (f32): a product's time does not
+/// depend on them, unless they are denormal.
 class ScratchOperands {
  public:
   ScratchOperands(std::span<const TensorSpec> specs, std::size_t workspace_bytes) {
@@ -42,7 +42,6 @@ class ScratchOperands {
       next += aligned(static_cast<std::size_t>(spec.bytes()));
     }
   }
-  /// Whether there was memory for them.
   explicit operator bool() const { return memory_ != nullptr; }
 
   std::vector<Tensor> tensors;
@@ -61,7 +60,6 @@ double seconds_of(const CpuLaunch& launch) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// The least time of each.
 std::vector<double> times_of(std::span<const Launch> launches, const std::function<void()>& alive) {
   std::vector<double> least(launches.size(), std::numeric_limits<double>::infinity());
   const Clock::time_point begin = Clock::now();

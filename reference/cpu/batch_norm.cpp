@@ -1,6 +1,5 @@
-// Batch normalization: sums down channels, then one pass over the data. Each thread takes the moments of its rows in
-// f32 in the workspace, four rows at a time (Chan, Golub, LeVeque 1983), so that x is read once for them; the threads'
-// are merged in order.
+// Batch normalization: channel sums, then one pass over the data. A thread computes the f32 moments of its rows in the
+// workspace, four rows at a time (Chan, Golub, LeVeque 1983), reading x once. The threads' moments are merged in order.
 #include "reference/ops/batch_norm.h"
 
 #include <algorithm>
@@ -25,40 +24,37 @@
 #define GPUBENCH_BATCH_NORM_PASSES
 namespace gpubench::cpu {
 
-/// Merges moments of `group` rows with those of the `before` rows that m2, the sum of squared deviations, and mean are
-/// of.
+/// Weights for merging moments of `group` rows into those (mean, m2: sum of squared deviations) of `before` rows.
 struct MergeWeights {
   float mean, m2;
   MergeWeights(std::int64_t before, std::int64_t group)
       : mean(static_cast<float>(group) / static_cast<float>(before + group)), m2(static_cast<float>(before) * mean) {}
 };
 
-/// What the passes of the backward take for dy: that itself; with a ReLU, dr, which may be a sum and may be stored.
+/// Source of dy in the backward passes: dy, or with a ReLU dr, which may be a sum and may be stored.
 enum class Slope { given, selected, stored, summed };
 
-/// Of one row. Null where the slope does not need it.
+/// Pointers into a row; null if the slope does not need them.
 template <class T>
 struct SlopeRow {
   const T *dy = nullptr, *y = nullptr, *dy2 = nullptr, *x = nullptr;
   T* dr = nullptr;
 };
 
-/// For the instruction set in use.
 template <class T>
 struct BatchNormPasses {
-  /// Merges the moments of 4 rows of `channels` elements with mean and m2; of one row.
+  /// Merge the moments of 4 rows, or of one, of `channels` elements into mean and m2.
   void (*add_four_rows)(const T* x, std::int64_t channels, MergeWeights weights, float* mean, float* m2);
   void (*add_row)(const T* x, std::int64_t channels, MergeWeights weights, float* mean, float* m2);
-  /// The same of moments.
   void (*merge)(const float* of_group, const float* m2_of_group, MergeWeights weights, std::int64_t count, float* mean,
                 float* m2);
-  /// y = (x - mean) scale + beta, + r where that is not null; cut at 0 where `relu`.
+  /// y = (x - mean) scale + beta, + r unless null; clamped at 0 if `relu`.
   void (*normalize)(const T* x, const float* mean, const float* scale, const float* beta, const T* r, bool relu,
                     std::int64_t count, T* y);
-  /// plain += slope and weighted += slope (x - mean), of one row or, where `next` is not null, of two.
+  /// plain += slope and weighted += slope (x - mean), of one row or, unless `next` is null, two.
   void (*add_slopes)(Slope slope, const SlopeRow<T>& row, const SlopeRow<T>* next, const float* mean,
                      std::int64_t count, float* plain, float* weighted);
-  /// dx = factor ((slope - plain) - (x - mean) weighted), where the slope is selected by y unless that is null.
+  /// dx = factor ((slope - plain) - (x - mean) weighted); the slope is selected by y unless null.
   void (*project)(const T* slopes, const T* y, const T* x, const float* mean, const float* factor, const float* plain,
                   const float* weighted, std::int64_t count, T* dx);
 };
@@ -110,7 +106,7 @@ void normalize(const T* x, const float* mean, const float* scale, const float* b
                std::int64_t count, T* y) {
   const auto normalized = [](V of, V m, V factor, V shift)
                               HWY_ATTR { return hn::MulAdd(hn::Sub(of, m), factor, shift); };
-  const auto cut = [](V of) HWY_ATTR { return hn::IfThenZeroElse(of < all(0.0F), of); };  // a NaN spreads
+  const auto cut = [](V of) HWY_ATTR { return hn::IfThenZeroElse(of < all(0.0F), of); };  // NaN stays
   if (!relu) return map(y, count, normalized, x, mean, scale, beta);
   if (r == nullptr) {
     const auto selected = [=](V of, V m, V factor, V shift) HWY_ATTR { return cut(normalized(of, m, factor, shift)); };
@@ -195,7 +191,6 @@ BatchNormPasses<T> batch_norm_passes() {
   if constexpr (std::is_same_v<T, float>) return HWY_DYNAMIC_DISPATCH(PassesF32)();
 }
 
-/// Of f32 or bf16.
 struct DataRows {
   DataRows() = default;
   DataRows(const Tensor& tensor, bool streams)
@@ -209,7 +204,7 @@ struct DataRows {
   bool is_bf16 = false, streaming = false;
 };
 
-/// A block on its way to memory: made in place, or in a buffer where it goes around the caches.
+/// A result block: in place, or in a buffer if it is streamed.
 template <class T>
 class StoredBlock {
  public:
@@ -224,8 +219,8 @@ class StoredBlock {
   alignas(64) std::array<T, block_elements> values_;
 };
 
-/// What both ways have in common: parts of the rows, each with two sums per channel; two vectors of what is made of
-/// them; and a pass over all rows.
+/// Shared by forward and backward: two sums per channel and part of the rows; two vectors computed from them; a pass
+/// over all rows.
 struct ChannelWork {
   int threads = 1;
   std::int64_t rows = 0, channels = 0;
@@ -238,7 +233,7 @@ struct ChannelWork {
   [[nodiscard]] float* vector(std::int64_t index, int which) const {
     return workspace + (2 * index + which) * channels;
   }
-  /// Of what the last pass reads.
+  /// Vectors that the last pass reads.
   [[nodiscard]] float* made(int which) const { return vector(parts(), which); }
   [[nodiscard]] std::size_t workspace_bytes() const {
     return static_cast<std::size_t>(2 * (parts() + 1) * channels) * sizeof(float);
@@ -253,7 +248,6 @@ struct ChannelWork {
     });
     parallel_chunks(threads, channels, element_grain, combine);
   }
-  /// Calls write(rows) for every part.
   template <class Write>
   void write_rows(const Write& write) const {
     parallel_chunks(threads, rows, row_grain(channels), [&](std::int64_t begin, std::int64_t end) {
@@ -262,7 +256,6 @@ struct ChannelWork {
     });
   }
 
-  /// Calls make(first element, first channel, count) for the blocks of these rows.
   template <class Make>
   void each_block(const Chunk& of, const Make& make) const {
     for (std::int64_t row = of.begin; row < of.end; ++row) {
@@ -348,7 +341,7 @@ struct BatchBackward : ChannelWork {
 
   [[nodiscard]] bool stores() const { return slope == Slope::stored || slope == Slope::summed; }
 
-  /// Of a row, and of the next if it is `both`.
+  /// For a row and, if `both`, the next.
   template <class T>
   void add_slopes(std::int64_t row, bool both, float* plain, float* weighted) const {
     StoredBlock<T> block, next_block;
@@ -375,7 +368,6 @@ struct BatchBackward : ChannelWork {
     if (row < range.end) add_slopes<T>(row, false, plain, weighted);
   }
 
-  /// What was stored is read.
   template <class T>
   void project(const Chunk& range) const {
     const BatchNormPasses<T> passes = batch_norm_passes<T>();
@@ -422,7 +414,7 @@ Work channel_work(const OpCall& call, const Named<TensorSpec>& operand, const Cp
   return work;
 }
 
-// All row-major; what belongs to channels f32.
+// Row-major; channel tensors f32.
 Plan plan_batch_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   auto work = channel_work<BatchForward>(call, {call, tensors}, context);
   work.relu = call.kind == batch_norm_relu_forward_kind;

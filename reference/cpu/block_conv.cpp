@@ -14,7 +14,7 @@ namespace {
 
 using Pass = ConvolutionRequest::Pass;
 
-// Of a result: shorter rows leave too much of a tile of 6 or 8 rows unused.
+// Shorter result rows use too little of a tile of 6 or 8 rows.
 constexpr std::int64_t smallest_width = 14;
 
 struct Image {
@@ -23,12 +23,12 @@ struct Image {
   [[nodiscard]] std::int64_t row() const { return w * c; }
 };
 
-/// y[., oy, ox, .] is the sum over dy of the product of s c numbers of row oy stride + dy of x, from column ox stride
-/// on, with a matrix [s c, k]: what a row of the filter covers lies side by side in an image. So a row of y is r
-/// products of overlapping rows of one matrix. The gradient of x is the convolution of dy with the filter turned by
-/// half a circle.
+/// y[., oy, ox, .] is the sum over dy of (s c numbers of row oy stride + dy of x, from column ox stride on) times a
+/// matrix [s c, k]: a filter row covers adjacent numbers of an image. So a row of y is r products of overlapping rows
+/// of one matrix.
+/// The gradient of x is the convolution of dy with the filter rotated by 180 degrees.
 struct BlockConv {
-  static constexpr std::int64_t max_rows = 16;  ///< of a filter
+  static constexpr std::int64_t max_rows = 16;  ///< per filter
 
   int threads = 1;
   bool turned = false;
@@ -38,7 +38,7 @@ struct BlockConv {
   const float *source = nullptr, *filter = nullptr;
   float *destination = nullptr, *packed = nullptr, *padded_rows = nullptr;
 
-  /// Columns of x that a row of y reads, outside ones included.
+  /// Columns of x that a row of y reads, including padding.
   [[nodiscard]] std::int64_t read_columns() const { return (y.w - 1) * stride_w + s; }
   [[nodiscard]] bool reads_in_place() const { return pad_w == 0 && read_columns() <= x.w; }
 
@@ -60,21 +60,21 @@ struct BlockConv {
     });
   }
 
-  /// The columns of row `dy` of the filter for 32 channels of y: [s c][32].
+  /// Row `dy` of the filter for 32 channels of y: [s c][32].
   void pack_panel(std::int64_t dy, std::int64_t channel, float* panel) const {
     const std::int64_t depth = s * x.c;
-    if (!turned) {  // stored as [k][r][s][c]
+    if (!turned) {  // [k][r][s][c] in memory
       pack_transposed(Rows<const float>{filter + channel * r * depth + dy * depth, r * depth}, depth, block_grain,
                       panel);
       return;
     }
-    for (std::int64_t dx = 0; dx < s; ++dx) {  // stored as [c][r][s][k], by the names of what is computed
+    for (std::int64_t dx = 0; dx < s; ++dx) {  // [c][r][s][k] in memory, with the result's names
       const float* from = filter + ((r - 1 - dy) * s + s - 1 - dx) * y.c + channel;
       pack(Rows<const float>{from, r * s * y.c}, x.c, block_grain, panel + dx * x.c * block_grain);
     }
   }
 
-  /// `rows`: for r padded rows of x; null where they are read in place.
+  /// `rows`: room for r padded rows of x; null if x is read in place.
   void run_rows(const Chunk& chunk, float* rows) const {
     std::array<std::int64_t, max_rows> held;
     held.fill(-1);
@@ -126,7 +126,7 @@ std::optional<Plan> plan_block_conv(const OpCall& call, Pass pass, std::span<con
       r > BlockConv::max_rows || to.shape[3] % block_grain != 0 || to.shape[2] < smallest_width)
     return std::nullopt;
   if (turned ? attributes.stride_h != 1 || attributes.stride_w != 1 || attributes.pad_h >= r || attributes.pad_w >= s
-             : s * from.shape[3] % 4 != 0)  // what pack_transposed() takes at a time
+             : s * from.shape[3] % 4 != 0)  // pack_transposed() reads 4 at a time
     return std::nullopt;
   BlockConv work{.threads = threads,
                  .turned = turned,

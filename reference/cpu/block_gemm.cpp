@@ -9,13 +9,13 @@
 namespace gpubench::cpu {
 namespace {
 
-// The sums of one task are f32 in the L2 cache, and so is what it reads of a at a time: 256 and 128 KiB.
+// Sums of a task (f32), and the part of a read at a time, fit in the L2 cache: 256 and 128 KiB.
 constexpr std::int64_t task_rows = 128;
 constexpr std::int64_t task_columns = 512;
 constexpr std::int64_t task_depth = 512;
-constexpr std::int64_t sums_stride = task_columns + 16;  // rows that are not all in the same sets of the L1 cache
+constexpr std::int64_t sums_stride = task_columns + 16;  // spreads rows over the sets of the L1 cache
 
-/// A matrix as it is stored: its rows, or those of its transpose.
+/// A stored matrix; `transposed`: its rows are those of the transpose.
 struct StoredMatrix {
   std::int64_t stride = 0;
   bool transposed = false;
@@ -32,7 +32,6 @@ struct BlockGemm {
   bf16 *packed_b = nullptr, *rows_of_a = nullptr;
   float* sums = nullptr;
 
-  /// Returns how many bytes it takes.
   std::size_t place(std::byte* workspace) {
     Arena arena(workspace);
     packed_b = arena.take<bf16>(n * k);
@@ -81,7 +80,7 @@ struct BlockGemm {
   }
 };
 
-/// Nothing for other than whole blocks with rows that are dense and of an even number of elements.
+/// Empty unless the matrix consists of whole blocks, in dense rows with an even number of elements.
 std::optional<StoredMatrix> stored(const MemoryShape& matrix) {
   if (matrix.extents.size() != 2 || matrix.extents[0] % block_grain != 0 || matrix.extents[1] % block_grain != 0)
     return std::nullopt;

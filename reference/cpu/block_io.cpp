@@ -17,15 +17,15 @@ namespace {
 
 constexpr std::size_t line_bytes = 64;
 
-/// Bytes from `to` up to the next whole line.
+/// Bytes from `to` to the next whole line.
 std::size_t bytes_to_line(const void* to) {
   return (line_bytes - reinterpret_cast<std::uintptr_t>(to) % line_bytes) % line_bytes;
 }
 
 constexpr std::int64_t bf16_of_line = 32;
 
-// How far ahead inputs are prefetched: during the work on a block in the cache the processor itself does not. What lies
-// beyond the tensor is fetched in vain and does no harm.
+// Prefetch distance: the processor does not prefetch during work on a cached block. Prefetching beyond the tensor is
+// harmless.
 constexpr std::int64_t elements_ahead = 4 * block_elements;
 constexpr std::int64_t longest_prefetched = 8 * block_elements;
 
@@ -37,7 +37,7 @@ void narrow_run(const float* from, std::int64_t count, bf16* to) {
   if (whole < count) runs().narrow(from + whole, count - whole, to + whole);
 }
 
-// The processor's cache is read from files: once, since every copy and fill asks.
+// Reads the cache size from files, hence only once.
 bool should_stream(std::int64_t bytes) {
   static const std::int64_t most = cold_cache_bytes() / 2;
   return bytes > most;
@@ -124,7 +124,7 @@ bool announced() {
          __builtin_cpu_supports("avx512dq") > 0;
 }
 
-// The instruction takes subnormal numbers for 0, so that vectors which hold one go the portable way.
+// The instruction flushes subnormals to 0, so vectors with subnormals take the portable way.
 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16"))) void narrow_lines(const float* from,
                                                                                            std::int64_t lines, bf16* to,
                                                                                            bool streaming) {

@@ -1,8 +1,8 @@
-// Blocks of f32 on their way between memory and arithmetic.
+// Blocks of f32 between memory and arithmetic.
 //
-// Every memory-bound kernel computes on short runs of f32. A Source hands out such runs (bf16 is widened into a buffer,
-// f32 is read in place); a Sink takes them (narrowed to bf16, streamed around the caches, or computed in place). A
-// block stays in the first-level cache, and is short enough that the loads of the next one overlap the stores of this.
+// Memory-bound kernels compute on short runs of f32. A Source returns runs (bf16 widened into a buffer, f32 in place);
+// a Sink stores them (narrowed to bf16, streamed past the caches, or computed in place). Blocks stay in the L1 cache
+// and are short enough that the next block's loads overlap with stores.
 #pragma once
 
 #include <algorithm>
@@ -16,9 +16,9 @@
 
 namespace gpubench::cpu {
 
-// bf16 as kernels read and write it: the upper half of an f32, rounded to nearest, ties to even, NaN kept.
+// bf16 is the upper half of an f32, rounded to nearest even; NaN is kept.
 
-/// One stored bf16 number. A type of its own, so that kernels are templates over {float, bf16}.
+/// A struct, so that kernels are templates over {float, bf16}.
 struct bf16 {
   std::uint16_t bits;
 };
@@ -32,7 +32,7 @@ template <>
 inline float narrow<float>(float value) {
   return value;
 }
-/// Without branches, so that loops over it become vector code.
+/// Branch-free, so that loops vectorize.
 template <>
 inline bf16 narrow<bf16>(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
@@ -41,7 +41,7 @@ inline bf16 narrow<bf16>(float value) {
   return {static_cast<std::uint16_t>((bits & 0x7fffffffU) > 0x7f800000U ? quiet_nan : rounded)};
 }
 
-/// Longest block that may pass through a BlockBuffer. At 256, staging costs a triad 3-10%; at 1024, 20%.
+/// Longest block in a BlockBuffer. At 256, staging costs a triad 3-10%; at 1024, 20%.
 inline constexpr std::int64_t block_elements = 256;
 
 struct BlockBuffer {
@@ -56,15 +56,15 @@ class Source {
   Source(const std::byte* data, DType dtype) : data_(data), is_bf16_(dtype == DType::bf16) {}
 
   /// `count` elements from `first`: in place (f32; any count), or in `buffer` (bf16; at most block_elements).
-  /// Prefetches what lies 4 KiB ahead.
+  /// Prefetches 4 KiB ahead.
   [[nodiscard]] const float* read(std::int64_t first, std::int64_t count, BlockBuffer& buffer) const;
-  /// The same without a prefetch: for rows in no order, which are prefetched by name.
+  /// As read() without the prefetch: for rows in random order, which callers prefetch.
   [[nodiscard]] const float* gather(std::int64_t first, std::int64_t count, BlockBuffer& buffer) const;
   [[nodiscard]] float at(std::int64_t i) const {
     return is_bf16_ ? widen(reinterpret_cast<const bf16*>(data_)[i]) : reinterpret_cast<const float*>(data_)[i];
   }
-  /// Prefetches `count` elements from `first` into the second-level cache: more loads can wait for it than for the
-  /// first.
+  /// Prefetches `count` elements from `first` into the L2 cache, which supports more outstanding loads than the L1
+  /// cache.
   void prefetch(std::int64_t first, std::int64_t count) const;
   [[nodiscard]] bool staged() const { return is_bf16_; }
 
@@ -81,15 +81,15 @@ class Sink {
   Sink(std::byte* data, DType dtype, bool streaming)
       : data_(data), is_bf16_(dtype == DType::bf16), streaming_(streaming) {}
 
-  /// Where to compute the block that starts at `first`: its place in the tensor, or `buffer`.
+  /// Where to compute the block at `first`: in the tensor or in `buffer`.
   [[nodiscard]] float* place(std::int64_t first, BlockBuffer& buffer) const {
     return staged() ? buffer.values.data() : where(first);
   }
-  /// Stores the `count` elements that were computed at `block`, where place() said.
+  /// Stores the `count` elements at `block`, the address that place() returned.
   void commit(std::int64_t first, std::int64_t count, const float* block) const;
-  /// True when blocks pass through a buffer, so that they may have at most block_elements.
+  /// Whether blocks go through a buffer, which limits them to block_elements.
   [[nodiscard]] bool staged() const { return is_bf16_ || streaming_; }
-  /// True for f32 that is stored around the caches; a kernel that can do that itself writes to where().
+  /// Whether f32 is streamed; a kernel that streams itself may write to where().
   [[nodiscard]] bool streams_f32() const { return streaming_ && !is_bf16_; }
   [[nodiscard]] float* where(std::int64_t first) const { return reinterpret_cast<float*>(data_) + first; }
 
@@ -102,34 +102,34 @@ class Sink {
 /// to[i] = from[i] rounded to bf16.
 void narrow_run(const float* from, std::int64_t count, bf16* to);
 
-// Stores that bypass the caches, for outputs that would not stay in them anyway.
+// Streaming stores for outputs that would not stay in the caches.
 //
-// An ordinary store reads its cache line first (write-allocate), a third more traffic for a triad. Where the output is
-// larger than what a cache can keep, that read is pure loss; smaller outputs are stored the ordinary way and stay warm.
+// An ordinary store reads its cache line first (write-allocate): a third more traffic for a triad. Smaller outputs use
+// ordinary stores and stay in the caches.
 
-/// Copies `bytes` to `to` around the caches. Any alignment; whole 64-byte lines of `to` are fastest.
+/// Streams `bytes` to `to`. Any alignment; whole 64-byte lines of `to` are fastest.
 void stream_store(std::byte* to, const std::byte* from, std::size_t bytes);
 
-/// The same, or an ordinary copy.
+/// As stream_store(), or an ordinary copy.
 void move_bytes(std::byte* to, const std::byte* from, std::int64_t bytes, bool streaming);
 
-/// narrow_run() by the instructions for it.
+/// narrow_run() by AVX-512 BF16 instructions.
 namespace avx512_bf16 {
 
-/// The name that it is barred by.
+/// Name in IsaLimit::barred.
 inline constexpr const char* own_isa = "avx512_bf16";
 
-/// True when the processor announces the instructions.
+/// Whether the CPU reports the instructions.
 [[nodiscard]] bool announced();
-/// The same, when it was right in a trial (usable_isa.h).
+/// announced(), and the trial passed (usable_isa.h).
 [[nodiscard]] bool available();
 
-/// Of `lines` times 32 numbers, where available(); `to` begins a line if `streaming`.
+/// Narrows `lines` * 32 numbers; requires available(). With `streaming`, `to` must begin a line.
 void narrow_lines(const float* from, std::int64_t lines, bf16* to, bool streaming);
 
 }  // namespace avx512_bf16
 
-/// An output that is stored by bytes, and whether around the caches.
+/// An output stored by bytes.
 struct Target {
   std::byte* data = nullptr;
   bool streaming = false;
@@ -140,11 +140,11 @@ struct Target {
   }
 };
 
-/// Orders the streamed stores of this thread before whatever it does next. Call once before a thread is done.
+/// Orders this thread's streamed stores before its later work. Call once before a thread ends its part.
 void stream_fence();
 
-/// Calls run_row(row) for each of `rows` rows of `columns` elements, on as many threads as they are worth, and
-/// stream_fence() at the end of each.
+/// Calls run_row(row) for each of `rows` rows of `columns` elements, on a suitable number of threads, and
+/// stream_fence() on each.
 template <class RunRow>
 void parallel_rows(int threads, std::int64_t rows, std::int64_t columns, const RunRow& run_row) {
   parallel_chunks(threads, rows, row_grain(columns), [&](std::int64_t begin, std::int64_t end) {
@@ -153,7 +153,7 @@ void parallel_rows(int threads, std::int64_t rows, std::int64_t columns, const R
   });
 }
 
-/// Calls visit(first, count) for [0, total) in blocks of `step`, of which the last may be shorter.
+/// Calls visit(first, count) for [0, total) in blocks of at most `step`.
 template <class Visit>
 void in_blocks(std::int64_t total, std::int64_t step, const Visit& visit) {
   for (std::int64_t first = 0; first < total; first += step) visit(first, std::min(step, total - first));

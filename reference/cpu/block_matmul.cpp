@@ -22,7 +22,7 @@ using Floats = hn::CappedTag<float, 16>;
 using WordsOfBlock = hn::FixedTag<std::uint32_t, 4>;
 constexpr std::int64_t lane_count = hn::MaxLanes(Words());
 
-// Sums of `tile_rows` rows and two vectors, two of b and one of a fit in the registers: 32, or 16.
+// Registers must hold sums of `tile_rows` rows and two vectors, two vectors of b and one of a: 32 registers, or 16.
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
 constexpr int tile_rows = 8;
 #else
@@ -31,7 +31,7 @@ constexpr int tile_rows = 6;
 
 HWY_INLINE const std::uint16_t* bits_of(const bf16* from) { return reinterpret_cast<const std::uint16_t*>(from); }
 
-// Four words of each of these rows, one block of 128 bits after the other: of row 0, row 4, row 8, ...
+// Four words per row, in consecutive 128-bit blocks: of row 0, row 4, row 8, ...
 template <class D, class LoadFour>
 HWY_INLINE hn::Vec<D> load_blocks(D words, const LoadFour& load_four, std::int64_t row) {
   if constexpr (hn::MaxLanes(D()) == 4) {
@@ -43,7 +43,7 @@ HWY_INLINE hn::Vec<D> load_blocks(D words, const LoadFour& load_four, std::int64
   }
 }
 
-// to[column][row] = word `column` of row `row`, of which load_four(row, column) gives four.
+// to[column][row] = word `column` of row `row`; load_four(row, column) loads four.
 template <class LoadFour>
 HWY_INLINE void transpose_words(const LoadFour& load_four, std::int64_t rows, std::int64_t columns,
                                 Rows<std::uint32_t> to) {
@@ -76,7 +76,7 @@ void TransposeWords(Rows<const std::uint32_t> from, std::int64_t rows, std::int6
                   rows, columns, to);
 }
 
-// Rows of words of two bf16, what is next to each other along k.
+// Rows of words, each two bf16 that are adjacent along k.
 void TransposePairs(Rows<const bf16> from, std::int64_t rows, std::int64_t columns, Rows<std::uint32_t> to) {
   transpose_words(
       [&](std::int64_t row, std::int64_t column) HWY_ATTR {
@@ -103,7 +103,7 @@ void PackPairs(Rows<const bf16> from, std::int64_t k, std::int64_t n, std::uint3
   }
 }
 
-// The products of two vectors of b, at `panel`, with an element of a each of `rows` rows.
+// Products of two vectors of b, at `panel`, with an element of a for each of `rows` rows.
 template <int rows>
 struct Tile {
   hn::Vec<Floats> sums[rows][2];
@@ -147,7 +147,7 @@ struct Tile {
   }
 };
 
-// Rows [m, m + rows) of c, two vectors from column n on. Returns how many rows there were.
+// Rows [m, m + rows) of c, two vectors from column n on. Returns `rows`.
 template <int rows, class T>
 HWY_INLINE std::int64_t multiply_tile(const BlockExtents& extents, Rows<const T> a, const T* panel, Rows<float> c,
                                       bool accumulate) {
@@ -160,7 +160,7 @@ HWY_INLINE std::int64_t multiply_tile(const BlockExtents& extents, Rows<const T>
 template <class T>
 HWY_INLINE void multiply_blocks(const BlockExtents& extents, Rows<const T> a, const T* b, Rows<float> c,
                                 bool accumulate) {
-  constexpr std::int64_t is_word_character = 4 / sizeof(T);  // of a panel's columns, which are words
+  constexpr std::int64_t is_word_character = 4 / sizeof(T);  // columns of a panel per word
   for (std::int64_t n = 0; n < extents.n; n += 2 * lane_count) {
     const std::int64_t inside = n % block_grain;
     const T* panel = b + (n - inside) * extents.packed_k + inside * is_word_character;
@@ -196,7 +196,7 @@ HWY_EXPORT(PackPairs);
 HWY_EXPORT(MultiplyF32);
 HWY_EXPORT(MultiplyBf16);
 
-// Panels of 32 columns, each the transpose of 32 stored rows of `words` words.
+// Panels of 32 columns: each the transpose of 32 stored rows of `words` words.
 void pack_transposed_words(Rows<const std::uint32_t> from, std::int64_t words, std::int64_t n, std::uint32_t* packed) {
   for (std::int64_t column = 0; column < n; column += block_grain) {
     HWY_DYNAMIC_DISPATCH(TransposeWords)
@@ -204,7 +204,7 @@ void pack_transposed_words(Rows<const std::uint32_t> from, std::int64_t words, s
   }
 }
 
-// Rows of bf16 as rows of pairs. The stride is even wherever this is used (padded blocks).
+// Rows of bf16 as rows of pairs. Padded blocks have an even stride.
 Rows<const std::uint32_t> words_of(Rows<const bf16> rows) {
   return {reinterpret_cast<const std::uint32_t*>(rows.data), rows.stride / 2};
 }

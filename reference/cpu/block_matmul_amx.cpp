@@ -1,5 +1,5 @@
-// bf16 products on AMX tiles: 2 x 2 tiles of f32 sums (32 x 32) fed by two tiles of each operand.
-// Linux hands out the tile registers on request only: https://docs.kernel.org/arch/x86/xstate.html
+// bf16 products on AMX tiles: 2 x 2 tiles of f32 sums (32 x 32) from two tiles of each operand.
+// Linux grants tile registers on request: https://docs.kernel.org/arch/x86/xstate.html
 #include "reference/cpu/block_matmul.h"
 
 #include "reference/cpu/usable_isa.h"
@@ -21,7 +21,7 @@ struct alignas(64) TileShapes {
   std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
   std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
-// Static: the intrinsic declares only the first bytes as read, so the compiler might not store the rest of a local one.
+// Static: the intrinsic declares only the first bytes as read, so a local one might not be stored entirely.
 constexpr TileShapes whole_tiles{};
 
 bool request_amx() {
@@ -49,7 +49,7 @@ bool announced() {
 
 [[gnu::target("amx-tile")]] void release_tiles() { _tile_release(); }
 
-// Not inline: the tile intrinsics do not say what memory they read, the call does.
+// Not inlined: tile intrinsics do not declare the memory that they read; a call does.
 [[gnu::noinline, gnu::target("amx-tile,amx-bf16")]] void multiply(const BlockExtents& extents, Rows<const bf16> a,
                                                                   const bf16* b, Rows<float> c, bool accumulate) {
   const auto a_bytes = static_cast<std::size_t>(a.stride) * sizeof(bf16);

@@ -1,9 +1,10 @@
-// Products of block-scaled operands by oneDNN, which multiplies dense copies of the numbers that they stand for.
+// Products of block-scaled operands by oneDNN, from dense copies.
 //
-// The copies are exact. A narrow number has 4 significant bits (f8) or 2 (f4), an e4m3 scale 4 and an E8M0 scale one:
-// 6 at most in a product, and bf16 has 8. Of its exponents bf16 has as many as f32, whose subnormals reach down to
-// 2^-149, below the smallest product, 2^-16 2^-127. Units that multiply bf16 take subnormals for zeros, so operands
-// that hold one are multiplied in f32. What is beyond f32's largest number is an infinity in both.
+// The copies are exact. A narrow number has 4 significant bits (f8) or 2 (f4), an e4m3 scale 4 and an E8M0 scale 1: at
+// most 6 in a product, and bf16 has 8.
+// bf16 has f32's exponents, whose subnormals reach 2^-149, below the smallest product, 2^-16 2^-127. bf16 units flush
+// subnormals to zero, so operands with subnormals are multiplied in f32. Values beyond f32's largest number are
+// infinite in both.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -29,8 +30,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace gpubench::cpu::HWY_NAMESPACE {
 
-// Writes blocks of numbers densely: f8, or f4, two to a byte; `value` and `scale` by their codes. Returns whether one
-// of the products is subnormal. The compiler makes vectors of these loops.
+// Writes blocks of numbers densely: f8, or f4, two per byte; `value` and `scale` by code. Returns whether a product is
+// subnormal. The loops vectorize.
 template <class T, bool halves>
 bool expand_blocks(const std::uint8_t* codes, const float* value, const std::uint8_t* scales, const float* scale,
                    std::int64_t block, std::int64_t blocks, T* to) {
@@ -83,10 +84,9 @@ namespace {
 HWY_EXPORT(ExpandF32);
 HWY_EXPORT(ExpandBf16);
 
-/// Numbers by their codes.
 using Table = std::array<float, 256>;
 
-/// [rows, k] in f8, or in f4, two to a byte; with a scale for each `block` of a row.
+/// [rows, k] in f8, or f4, two per byte, with a scale per `block` of a row.
 struct BlockScaled {
   std::int64_t rows = 0, k = 0, block = 32;
   bool halves = false;
@@ -94,7 +94,7 @@ struct BlockScaled {
   const std::uint8_t* values = nullptr;
   const std::uint8_t* scales = nullptr;
 
-  /// Writes rows [begin, end), densely. Returns whether one of the numbers is subnormal.
+  /// Writes rows [begin, end) densely. Returns whether a number is subnormal.
   template <class T>
   bool expand_rows(std::int64_t begin, std::int64_t end, T* to) const {
     const std::uint8_t* codes = values + begin * k / (halves ? 2 : 1);
@@ -122,7 +122,7 @@ struct BlockScaledWork {
   BlockScaled a, b;
   std::byte *dense_a = nullptr, *dense_b = nullptr;
   std::optional<OneDnnLaunch> in_bf16, in_f32;
-  const float* sums = nullptr;  ///< [m, n]; where c is f32, its own
+  const float* sums = nullptr;  ///< [m, n]; c itself if it is f32
   float alpha = 1.0F;
   const float *scale_a = nullptr, *scale_b = nullptr;
   std::optional<Source> bias;
@@ -178,7 +178,7 @@ std::optional<OneDnnWork> fast_product_in_bf16(const BlockScaled& a, const Block
     OneDnnWork work = product_in(DType::bf16, a, b, onednn);
     if (!work.is_reference_code()) return work;
   } catch (const Unsupported&) {
-    // f32 is always there.
+    // f32 is always available.
   }
   return std::nullopt;
 }
@@ -189,7 +189,7 @@ Plan plan_block_scaled_gemm(const OpCall& call, std::span<const TensorSpec> tens
   const Gemm& attributes = call.attributes.as<Gemm>();
   const Named<TensorSpec> operand(call, tensors);
   if (attributes.beta != 0.0 || attributes.epilogue != Gemm::Epilogue::none) {
-    refuse(call, describe(attributes) + "; expected neither beta nor GELU behind block-scaled operands");
+    refuse(call, describe(attributes) + "; expected neither beta nor GELU with block-scaled operands");
   }
   expect_f32_sums(call);
   expect_f32_or_bf16(call, operand, {"bias", "c"});

@@ -1,6 +1,5 @@
-// Sum over rows. Rows are read in memory order; each thread sums its rows in f32 in the workspace, four rows added to
-// each other before they are added to the sum, and the threads' sums are added in order. Of several sums each is one
-// thread's.
+// Sum over rows, read in memory order. A thread sums its rows in f32 in the workspace, adding four rows at a time; the
+// threads' sums are added in order. With several sums, each belongs to one thread.
 #include "reference/cpu/kernel.h"
 
 #include <algorithm>
@@ -19,7 +18,7 @@ constexpr std::size_t group_rows = 4;
 struct Sum {
   int threads = 1;
   RowView view;
-  RowView sums;  ///< of y, each of as many rows of x
+  RowView sums;  ///< of y, one per share of x's rows
   Source x;
   Sink y;
   float* partial = nullptr;  ///< [parts, columns]

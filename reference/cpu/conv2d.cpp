@@ -13,16 +13,16 @@ namespace {
 
 using Pass = ConvolutionRequest::Pass;
 
-// Calls visit() for source, filter and destination; each pass has the gradient of one or two of them.
+// Calls visit() for source, filter and destination; one or two of them are gradients.
 template <class T, class Visit>
 void in_library_order(const OpCall& call, std::span<const T> tensors, const Visit& visit) {
   Named<T>(call, tensors).each({"x", "dx", "filter", "dfilter", "y", "dy"}, visit);
 }
 
-// [n, h, w, c] as oneDNN counts it: n, c, h, w.
+// [n, h, w, c] in oneDNN's order: n, c, h, w.
 MemoryShape image(const OpCall& call, const TensorSpec& tensor) { return memory_shape(call, tensor, {0, 3, 1, 2}); }
 
-// [k, r, s, c / groups] as oneDNN counts it: (groups, k / groups,) c / groups, r, s.
+// [k, r, s, c / groups] in oneDNN's order: (groups, k / groups,) c / groups, r, s.
 MemoryShape filter_shape(const OpCall& call, const TensorSpec& tensor, std::int64_t groups) {
   MemoryShape shape = memory_shape(call, tensor, {0, 3, 1, 2});
   if (groups == 1) return shape;
@@ -35,7 +35,7 @@ MemoryShape filter_shape(const OpCall& call, const TensorSpec& tensor, std::int6
   return with_plain_strides(std::move(shape));
 }
 
-/// Whether each output pixel is its input pixel times the filter, and all pixels are one matrix.
+/// Whether the convolution is a matrix product over all pixels: 1x1 filter, stride 1, no padding or groups.
 bool is_product(const Conv2d& attributes, const std::vector<const TensorSpec*>& specs) {
   const Shape& filter = specs[1]->shape;
   return filter[1] == 1 && filter[2] == 1 && attributes.stride_h == 1 && attributes.stride_w == 1 &&
@@ -43,7 +43,7 @@ bool is_product(const Conv2d& attributes, const std::vector<const TensorSpec*>& 
          std::ranges::all_of(specs, [](const TensorSpec* spec) { return spec->layout.is_row_major(spec->shape); });
 }
 
-/// A convolution that is a product, and which of source, filter and destination are its a, b and c.
+/// The product, and the positions of its a, b and c among source, filter and destination.
 struct Product {
   MatmulRequest request;
   std::array<std::size_t, 3> order;
@@ -62,8 +62,8 @@ Product product_of(Pass pass, const std::vector<const TensorSpec*>& specs) {
   return {{.a = matrix(2, k, p, true), .b = matrix(0, p, c), .c = matrix(1, k, c)}, {2, 0, 1}};
 }
 
-// Forward and both gradients. NHWC, f32 and bf16; dfilter may be f32 where x and dy are bf16. Filters are repacked
-// into the library's own layout as part of the work where that pays.
+// Forward and both gradients. NHWC, f32 and bf16; dfilter may be f32 with bf16 x and dy. If it pays, the work includes
+// reordering filters to oneDNN's layout.
 Plan plan_conv2d(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const Pass pass = call.kind == conv2d_forward_kind         ? Pass::forward
                     : call.kind == conv2d_backward_data_kind ? Pass::backward_data

@@ -17,20 +17,20 @@ namespace gpubench::cpu::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// f16 as integers, since Highway 1.0 on SSE4 cuts instead of rounding and turns infinities into numbers.
+// f16 by integer arithmetic: Highway 1.0 on SSE4 truncates instead of rounding and turns infinities into numbers.
 
 using Words = hn::CappedTag<std::uint32_t, 16>;
 using Halves = hn::Rebind<std::uint16_t, Words>;
 using Floats = hn::Rebind<float, Words>;
 constexpr std::int64_t lane_count = hn::MaxLanes(Words());
 
-constexpr std::uint32_t exponents_between = 127 - 15;  // the biases of f32 and f16
-constexpr int bits_between = 23 - 10;                  // the widths of their fractions
+constexpr std::uint32_t exponents_between = 127 - 15;  // difference of the exponent biases of f32 and f16
+constexpr int bits_between = 23 - 10;                  // difference of the fraction widths
 constexpr std::uint32_t infinity = 0x7F800000U, half_infinity = 0x7C00U, half_nan = 0x7E00U;
 
 HWY_INLINE hn::Vec<Words> words_of(std::uint32_t bits) { return hn::Set(Words(), bits); }
 
-// Calls run(from, to) for a whole vector each; the rest of the elements goes through a buffer.
+// Calls run(from, to) on whole vectors; the remaining elements go through a buffer.
 template <class From, class To, class Run>
 HWY_INLINE void in_vectors(const From* from, std::int64_t count, To* to, const Run& run) {
   std::int64_t i = 0;
@@ -50,7 +50,7 @@ void WidenHalves(const std::uint16_t* from, std::int64_t count, float* to) {
     const auto sign = hn::ShiftLeft<16>(hn::Xor(half, size));
     const auto shifted = hn::ShiftLeft<bits_between>(size);
     const auto normal = hn::Add(shifted, words_of(exponents_between << 23U));
-    // With the exponent of the smallest normal f16 in front, which is subtracted again: exact.
+    // Sets the exponent of the smallest normal f16, then subtracts it: exact.
     const auto smallest = words_of((exponents_between + 1) << 23U);
     const auto subnormal = hn::BitCast(
         Words(), hn::Sub(hn::BitCast(Floats(), hn::Add(shifted, smallest)), hn::BitCast(Floats(), smallest)));
@@ -70,7 +70,7 @@ void NarrowToHalves(const float* from, std::int64_t count, std::uint16_t* to) {
     const auto rebiased = hn::Sub(size, words_of(exponents_between << 23U));
     const auto tie = hn::And(hn::ShiftRight<bits_between>(rebiased), words_of(1));
     const auto normal = hn::ShiftRight<bits_between>(hn::Add(rebiased, hn::Add(tie, words_of(0xFFF))));
-    // Neighbours at a half are as far apart as f16's subnormals: the sum is rounded as those are.
+    // Floats at 0.5 have the spacing of f16's subnormals, so the addition rounds to them.
     const auto half = hn::Set(Floats(), 0.5F);
     const auto subnormal =
         hn::Sub(hn::BitCast(Words(), hn::Add(hn::BitCast(Floats(), size), half)), hn::BitCast(Words(), half));

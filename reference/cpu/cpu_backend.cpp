@@ -34,7 +34,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t smallest_alignment = 256;
 constexpr std::size_t huge_page = std::size_t{2} << 20;
-constexpr std::int64_t chunk_grain = std::int64_t{1} << 20;  // bytes worth a thread
+constexpr std::int64_t chunk_grain = std::int64_t{1} << 20;  // minimum bytes per thread
 
 DeviceInfo describe_host(int threads, const cpu::OneDnn& onednn) {
   const cpu::HostMemory memory = cpu::host_memory();
@@ -70,19 +70,19 @@ class CpuBackend final : public Backend {
   [[nodiscard]] const DeviceInfo& device() const override { return device_; }
 
   [[nodiscard]] Buffer allocate(std::size_t bytes) override {
-    // Large buffers take whole huge pages: fewer page faults and translation misses, and less spread between runs.
+    // Whole huge pages for large buffers: fewer page faults and TLB misses, less variation between runs.
     const std::size_t alignment = bytes >= huge_page ? huge_page : smallest_alignment;
     const std::size_t padded = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
-    // Linux overcommits memory; what can never fit is refused here, not killed by the kernel later.
+    // Linux overcommits memory: refuse what cannot fit, before the kernel kills the process.
     const bool fits = padded >= bytes && padded <= static_cast<std::size_t>(device_.memory_bytes);
     void* data = fits ? std::aligned_alloc(alignment, padded) : nullptr;
     if (data == nullptr) {
       throw BackendError(
-          fmt::format("cpu: cannot allocate {} bytes; the machine has {} bytes, {} were free at the start", bytes,
-                      device_.memory_bytes, device_.available_bytes));
+          fmt::format("cpu: cannot allocate {} bytes; the machine has {} bytes, of which {} were free at the start",
+                      bytes, device_.memory_bytes, device_.available_bytes));
     }
     if (alignment == huge_page) {
-      madvise(data, padded, MADV_HUGEPAGE);  // only advice: small pages work too
+      madvise(data, padded, MADV_HUGEPAGE);  // a hint: small pages work too
       touch(static_cast<std::byte*>(data), padded);
     }
     return {static_cast<std::byte*>(data), bytes, std::shared_ptr<void>(data, std::free)};
@@ -124,18 +124,17 @@ class CpuBackend final : public Backend {
     });
   }
 
-  // Equal calls (the layers of a model) share a choice that was timed.
+  // Equal calls (layers of a model) share a timed choice.
   [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
                           const PlanOptions& options) override {
     use_threads();
     if (tensors.size() != call.inputs.size() + call.outputs.size()) {
-      throw BackendError(fmt::format("cpu {} '{}': {} tensors were given; expected {} inputs and {} outputs",
-                                     call.kind.name, call.label, tensors.size(), call.inputs.size(),
-                                     call.outputs.size()));
+      throw BackendError(fmt::format("cpu {} '{}': got {} tensors; expected {} inputs and {} outputs", call.kind.name,
+                                     call.label, tensors.size(), call.inputs.size(), call.outputs.size()));
     }
-    // tf32 lets products round what they multiply; here they read all of it.
+    // tf32 permits rounding of a product's operands; here they are exact.
     if (call.math.inputs != Math::Inputs::exact && call.math.inputs != Math::Inputs::tf32)
-      cpu::refuse(call, "products of inputs that are split; this backend multiplies numbers as they are");
+      cpu::refuse(call, "products of split inputs; expected exact inputs on this backend");
     const auto plan_it = [&] {
       return cpu::plan_or_widen(cpu::implementation_of(call.kind), call, tensors, {threads_, onednn_, options});
     };
@@ -187,7 +186,7 @@ class CpuBackend final : public Backend {
     own.reserve(copies.size());
     for (const Launch& launch : copies) own.push_back(&own_launch(launch));
     cpu::PinnedThreads pinned(threads_);
-    // Rotates over the copies, so that sample i, run j uses copies[(i * batch + j) mod copies].
+    // Rotates over the copies: sample i, run j uses copies[(i * batch + j) mod copies].
     std::size_t next = 0;
     const auto run_next = [&own, &next] {
       (*own[next])();
@@ -220,7 +219,7 @@ class CpuBackend final : public Backend {
   }
 
  private:
-  // Calls work(first, count) for pieces of [0, bytes), on the threads that run the ops; orders streamed stores.
+  // Calls work(first, count) for pieces of [0, bytes) on the threads of the ops; orders streamed stores.
   template <class Work>
   void in_chunks(std::size_t bytes, const Work& work) const {
     use_threads();
@@ -231,8 +230,8 @@ class CpuBackend final : public Backend {
                          });
   }
 
-  // Cleared pages are most of what a case's set-up costs, more so where a virtual machine gets them from its host: all
-  // threads fault them in, each near the processor that will use them.
+  // Clearing pages dominates a case's set-up, more so in virtual machines. All threads fault pages in, each near the
+  // processor that will use them.
   void touch(std::byte* data, std::size_t bytes) const {
     in_chunks(bytes, [data](std::size_t begin, std::size_t count) {
       for (std::size_t page = (begin + huge_page - 1) / huge_page * huge_page; page < begin + count; page += huge_page)
@@ -240,7 +239,7 @@ class CpuBackend final : public Backend {
     });
   }
 
-  // OpenMP keeps the number of threads for each calling thread; oneDNN reads it when planning and when running.
+  // OpenMP stores the number of threads per calling thread; oneDNN reads it when it plans and runs.
   void use_threads() const {
     if (omp_get_max_threads() != threads_) omp_set_num_threads(threads_);
   }
@@ -254,25 +253,24 @@ class CpuBackend final : public Backend {
 
 constexpr int max_ranks = 64;
 
-// To the `place`-th `threads` of the processors. OpenMP's threads of a rank are started from its thread and inherit its
-// binding.
+// Binds to the `place`-th `threads` of the processors. A rank's OpenMP threads inherit the binding.
 void bind_to(const std::vector<int>& processors, int place, int threads) {
   cpu_set_t own;
   CPU_ZERO(&own);
   for (int i = place * threads; i < (place + 1) * threads; ++i) CPU_SET(processors[static_cast<std::size_t>(i)], &own);
-  (void)sched_setaffinity(0, sizeof own, &own);  // where refused, ranks share processors
+  (void)sched_setaffinity(0, sizeof own, &own);  // if refused, ranks share processors
 }
 
 }  // namespace
 
 std::unique_ptr<Backend> open_cpu_backend(int threads) {
-  omp_set_dynamic(0);  // the same number of threads each time: the work is split by it
+  omp_set_dynamic(0);  // work is split by the number of threads, which must not change
   return std::make_unique<CpuBackend>(threads > 0 ? threads : cpu::usable_threads());
 }
 
 CpuShare take_cpu_share(int place, int processes) {
   if (processes < 1 || place < 0 || place >= processes)
-    throw BackendError(fmt::format("cpu: share {} of {}; expected one of 0 to one less", place, processes));
+    throw BackendError(fmt::format("cpu: share {} of {}; expected from 0 to one less", place, processes));
   const int usable = cpu::usable_threads();
   const std::vector<int> processors = cpu::usable_processors();
   if (processes > usable) return {1, true};
@@ -283,7 +281,7 @@ CpuShare take_cpu_share(int place, int processes) {
 
 RankSet open_cpu_ranks(int ranks) {
   if (ranks < 1 || ranks > max_ranks)
-    throw BackendError(fmt::format("cpu: {} ranks; expected 1 to {}", ranks, max_ranks));
+    throw BackendError(fmt::format("cpu: {} ranks; expected from 1 to {}", ranks, max_ranks));
   const int usable = cpu::usable_threads();
   const bool oversubscribed = ranks > usable;
   const int threads = oversubscribed ? 1 : usable / ranks;

@@ -1,4 +1,4 @@
-// The CPU backend: oneDNN for contractions, own vectorized OpenMP code for the rest.
+// The CPU backend: oneDNN for contractions, own vectorized OpenMP kernels for other ops.
 #pragma once
 
 #include <memory>
@@ -8,29 +8,25 @@
 
 namespace gpubench {
 
-/// One rank on all cores this process may use (affinity and cgroup quota respected), or on `threads` of them.
-/// Throws BackendError when oneDNN cannot start.
+/// One rank on all usable cores (affinity and cgroup quota), or on `threads` of them. Throws BackendError if oneDNN
+/// does not start.
 [[nodiscard]] std::unique_ptr<Backend> open_cpu_backend(int threads = 0);
 
-// Several ranks on one machine's processors.
-
-/// `ranks` CPU backends, each on an equal share of the processors that this process may use, and a communicator through
-/// their shared memory. With more ranks than processors each has one thread, they are bound to none, and the set is
-/// flagged "oversubscribed". Throws BackendError for fewer than one rank, or more than 64.
+/// `ranks` CPU backends, each bound to an equal share of the usable processors, and a communicator in shared memory.
+/// With more ranks than processors, each has one unbound thread and the set is flagged "oversubscribed". Throws
+/// BackendError unless 1 <= ranks <= 64.
 [[nodiscard]] RankSet open_cpu_ranks(int ranks);
 
-/// The threads that one of several processes may have.
 struct CpuShare {
   int threads = 1;
-  bool oversubscribed = false;  ///< there are more processes than processors
+  bool oversubscribed = false;  ///< more processes than processors
 };
 
-/// Of `processes` that may all run on the processors that this one may: binds this process to the `place`-th of as many
-/// equal shares of them. Where there are more processes than processors, to none. To be called before other threads are
-/// started.
+/// Binds this process to the `place`-th of `processes` equal shares of the usable processors; with more processes than
+/// processors, binds nothing. Call before starting other threads.
 [[nodiscard]] CpuShare take_cpu_share(int place, int processes);
 
-/// The communicator alone, for groups of any ranks: `threads` of each rank share its part of the work.
+/// The communicator alone, for groups of any ranks; each rank uses `threads` threads.
 [[nodiscard]] std::unique_ptr<Communicator> open_cpu_communicator(int threads, bool oversubscribed);
 
 }  // namespace gpubench

@@ -1,7 +1,8 @@
-// Ranks of one process: each can read and write the tensors of all. A collective is two barriers of its group, with the
-// work in between: no rank reads before all inputs are there, none goes on before all have read. A small reduction
-// needs only the first: every rank copies its input to a place that is kept for two collectives, and adds up all of
-// them itself.
+// Ranks of one process access each other's tensors. A collective is two barriers of its group with work in between: the
+// first waits for all inputs, the second until all have read.
+//
+// A small reduction needs only the first: each rank copies its input to a place that is kept for two collectives, and
+// sums all of them itself.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -23,19 +24,18 @@
 
 namespace gpubench::cpu {
 
-// A rank's part of a collective: every rank reads its peers' tensors in place, and writes part of the results,
-// its peers' too.
+// A rank's part of a collective: reads its peers' tensors in place, and writes part of the results, also its peers'.
 struct RankWork {
   RankTasks tasks;
-  bool streaming = false;  ///< results are written around the caches
+  bool streaming = false;  ///< results are streamed
 };
 namespace {
 
-/// Large enough to be worth a thread, and whole cache lines of every type.
+/// Worth a thread, and whole cache lines of every type.
 constexpr std::int64_t copy_grain_bytes = 64 << 10;
 constexpr std::int64_t reduce_grain = 16 << 10;
 
-/// A block of partial results in the type that a reduction computes in.
+/// Partial results in the type of the reduction.
 template <class T>
 using Reduced = std::array<T, block_elements>;
 
@@ -45,7 +45,7 @@ void reduce_in_order(const ReduceTask& task, std::int64_t first, std::int64_t co
   for (std::size_t peer = 1; peer < task.from.size(); ++peer) {
     const double* x = of(peer);
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-      const double largest = x[i] > result[i] || x[i] != x[i] ? x[i] : result[i];  // NaN spreads
+      const double largest = x[i] > result[i] || x[i] != x[i] ? x[i] : result[i];  // keeps NaN
       result[i] = task.reduction == Reduction::maximum ? largest : result[i] + x[i];
     }
   }
@@ -54,8 +54,8 @@ void reduce_in_order(const ReduceTask& task, std::int64_t first, std::int64_t co
     std::for_each_n(result.begin(), count, [ranks](double& value) { value /= ranks; });
 }
 
-// In f32, in the order of the ranks. Two ranks at a time, so that a core waits for the memory of both at once: on two
-// cores and 64 MiB that is 0.9 of what a copy moves in the same time, and 0.64 with one at a time.
+// In f32, in rank order. Two ranks at a time, so that a core waits for both loads at once: on two cores and 64 MiB, 0.9
+// of a copy's bandwidth, compared with 0.64 for one at a time.
 void reduce_in_order(const ReduceTask& task, std::int64_t first, std::int64_t count, Reduced<float>& sum) {
   const auto size = static_cast<std::int64_t>(size_of(task.type));
   BlockBuffer widened[2];
@@ -79,7 +79,7 @@ void reduce_in_order(const ReduceTask& task, std::int64_t first, std::int64_t co
   if (task.reduction == Reduction::average) runs().divide(static_cast<float>(task.from.size()), count, sum.data());
 }
 
-// One block of at most block_elements, rounded once, to every target the same bits.
+// Reduces at most block_elements, rounded once: all targets get the same bits.
 template <class T>
 void reduce_block(const ReduceTask& task, bool streaming, std::int64_t first, std::int64_t count) {
   const auto size = static_cast<std::int64_t>(size_of(task.type));
@@ -155,7 +155,7 @@ namespace gpubench {
 namespace {
 
 constexpr std::int64_t small_bytes = 4096;
-constexpr int spins = 20000;  // about 0.2 ms; a longer wait sleeps
+constexpr int spins = 20000;  // about 0.2 ms, then sleeps
 
 class CollectivePlan : public PlanImpl {
  public:
@@ -167,13 +167,12 @@ class CollectivePlan : public PlanImpl {
   OpCall call_;
 };
 
-/// Rows of tokens, which go where the sizes say that are there when it runs.
+/// Exchange of tokens' rows, with destinations given by sizes at run time.
 struct Exchange {
   OpCall call;
   std::vector<Tensor> tensors;
 };
 
-/// The barrier and the places of one group.
 struct MeetingPoint {
   struct Place {
     alignas(64) std::array<std::array<std::byte, small_bytes>, 2> bytes;
@@ -188,7 +187,7 @@ struct MeetingPoint {
   std::vector<Place> places;
 };
 
-/// A small all_reduce of one member: its input, and the sum over the places of even and of odd turns.
+/// A member's small all_reduce: its input, and sums over the places of even and odd turns.
 struct SmallSum {
   const std::byte* input = nullptr;
   std::size_t bytes = 0;
@@ -198,7 +197,7 @@ struct SmallSum {
 class CollectiveLaunch : public LaunchImpl {
  public:
   struct Member {
-    MeetingPoint* where = nullptr;  ///< with those whose tensors it reads, and who read its own
+    MeetingPoint* where = nullptr;  ///< of ranks that access each other's tensors
     cpu::RankWork work;
     std::optional<SmallSum> small = {};
     std::shared_ptr<const Exchange> exchange = {};
@@ -262,7 +261,7 @@ class CpuCommunicator final : public Communicator {
   [[nodiscard]] std::vector<int> waiting() const override { return points_.waiting(); }
 
  private:
-  /// Pairs that exchange need not wait for other pairs, so that a link's time is its own.
+  /// Pairs do not wait for other pairs, so that a link's time is separate.
   static RankGroup meeting_group(const OpCall& call, int member) {
     if (call.kind != send_recv_kind || call.attributes.as<SendRecv>().round == 0) return call.group;
     const int other = call.attributes.as<SendRecv>().receiver(member);

@@ -1,6 +1,5 @@
-// Softmax cross-entropy: the largest logit of a row, then the sum of exp(logit - largest), blocks in f32 by vector
-// lanes and their sums in f64. A row of logits is small enough to be in the second-level cache when it is read again.
-// And how many labels count.
+// Softmax cross-entropy: the largest logit of a row, then the sum of exp(logit - largest); f32 by vector lanes within
+// blocks, f64 over blocks. A row stays in the L2 cache between the passes. And the count of labels.
 #include "reference/cpu/kernel.h"
 
 #include <omp.h>
@@ -18,12 +17,12 @@ namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-/// The gradient of a row: p slope scale - base, at the label (p slope - target) scale. All 0 in a row that does not
-/// count, NaN where the label is outside the classes.
+/// Gradient of a row: p slope scale - base; at the label (p slope - target) scale. All 0 for ignored rows, NaN for
+/// labels outside the classes.
 struct RowGradient {
   double slope = 0.0, scale = 0.0, base = 0.0, target = 0.0;
 
-  /// `here`: of how many classes the logits are; `of_mean`: dloss / n.
+  /// `here`: number of the logits' classes; `of_mean`: dloss / n.
   RowGradient(const CrossEntropy& terms, std::int64_t label, std::int64_t here, double lse, double of_mean) {
     if (!terms.counts(label)) return;
     const double share = terms.label_smoothing / static_cast<double>(terms.all_classes(here));
@@ -35,13 +34,12 @@ struct RowGradient {
   [[nodiscard]] float at_label(double p) const { return static_cast<float>((p * slope - target) * scale); }
 };
 
-/// What the loss and its gradient are made of.
 struct LossRows {
   CrossEntropy terms;
   int threads = 1;
   RowView view;  ///< of logits
   const std::int32_t* labels = nullptr;
-  const float* count = nullptr;  ///< of how many rows the loss is the mean; null: of its own
+  const float* count = nullptr;  ///< divisor of the mean; null: the counted rows
   const float* dloss = nullptr;  ///< null: 1
 
   [[nodiscard]] double rows_of_mean() const {
@@ -64,7 +62,7 @@ struct LossRows {
   }
 };
 
-/// Of all classes, or of a part of them, which has no loss but scores.
+/// For all classes, or for a part of them, which has scores instead of a loss.
 struct LossForward : LossRows {
   Source logits;
   float* loss = nullptr;
@@ -83,7 +81,6 @@ struct LossForward : LossRows {
     if (score == nullptr) store_mean(row_loss, loss);
   }
 
-  /// Calls visit(logits, first column, how many) for the blocks of a row.
   template <class Visit>
   void over_blocks(std::int64_t row, const Visit& visit) const {
     BlockBuffer buffer;
@@ -98,7 +95,6 @@ struct LossForward : LossRows {
     });
     return largest;
   }
-  /// The sum of what `sum` makes of each block.
   template <class Sum>
   [[nodiscard]] double sum_of(std::int64_t row, const Sum& sum) const {
     double total = 0.0;
@@ -107,7 +103,7 @@ struct LossForward : LossRows {
     return total;
   }
 
-  /// Reads the row's logits: to be called before they are overwritten.
+  /// Reads the row's logits: call before overwriting them.
   void store_row(std::int64_t row, double row_lse) const {
     lse[row] = static_cast<float>(row_lse);
     const double of_row = terms.counts(labels[row]) ? score_of(row) : 0.0;
@@ -118,7 +114,7 @@ struct LossForward : LossRows {
     }
   }
 
-  /// What a row's loss is less than its log-sum-exp, by the classes that are here.
+  /// The part of a row's loss that is subtracted from its log-sum-exp, from the local classes.
   [[nodiscard]] double score_of(std::int64_t row) const {
     if (!terms.is_class(labels[row], view.columns)) return nan;
     const std::int64_t here = labels[row] - terms.first;
@@ -132,8 +128,8 @@ struct LossForward : LossRows {
   }
 };
 
-/// A row of dlogits: `exponentials` writes p slope scale of a block, the rest is the same whatever they come from.
-/// `label`: among the classes that are here; `label_p`: its p.
+/// Stores a row of dlogits. `exponentials` writes p slope scale of a block. `label`: index among the local classes;
+/// `label_p`: its p.
 template <class Exponentials>
 void store_gradient(const RowGradient& gradient, std::int64_t label, double label_p, const Sink& to, std::int64_t first,
                     std::int64_t columns, std::int64_t step, const Exponentials& exponentials) {
@@ -175,13 +171,13 @@ struct LossBackward : LossRows {
   }
 };
 
-/// Both at once: the exponentials of the sum stay in a scratch row in the second-level cache, and the gradient is these
-/// times one factor. The logits are read from memory once, and no exponential is taken twice.
+/// Loss and gradient at once: a row's exponentials stay in a scratch row in the L2 cache, and the gradient is a
+/// multiple of them. Reads the logits from memory once and computes each exponential once.
 struct LossForwardBackward : LossForward {
   RowView dlogits_view;
   Sink dlogits;
 
-  /// Of the losses of rows, in the workspace; behind them a row of exponentials for each thread.
+  /// Row losses in the workspace, followed by a row of exponentials per thread.
   [[nodiscard]] std::int64_t losses() const { return (view.rows + 7) / 8 * 8; }
 
   void operator()() const {
@@ -208,10 +204,10 @@ struct LossForwardBackward : LossForward {
   }
 };
 
-/// Of what every part of the classes tells; the view has a column for each. A row has few parts: nothing here is worth
-/// a vector.
+/// Combines the results of the parts of the classes; the view has a column per part. There are few parts, so scalar
+/// code is sufficient.
 struct LossCombine : LossRows {
-  const float* lses = nullptr;  ///< [parts, rows], as scores
+  const float* lses = nullptr;  ///< [parts, rows]; likewise scores
   const float* scores = nullptr;
   float* loss = nullptr;
   float* lse = nullptr;
@@ -239,7 +235,6 @@ struct LossCombine : LossRows {
   }
 };
 
-/// How many labels count.
 struct LabelCount {
   CountLabels attributes;
   std::int64_t rows = 0;
@@ -266,7 +261,7 @@ Work loss_work(const OpCall& call, const Named<TensorSpec>& operand, const CpuCo
   return work;
 }
 
-// Also cross_entropy_partial. A label outside the classes gives a loss of NaN, and no one-hot term; in both at once a
+// Also cross_entropy_partial. A label outside the classes gives a loss of NaN and no one-hot term; in the combined op a
 // row of NaN.
 Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   using Work = LossForward;

@@ -1,5 +1,4 @@
-// The mask is drawn beside the data, in blocks that stay in the first-level cache: 64 counters at a time, whose rounds
-// run along vector registers.
+// Draws the mask in blocks that stay in the L1 cache: 64 counters at a time, along vector registers.
 #include "reference/ops/dropout.h"
 
 #include <algorithm>
@@ -25,8 +24,8 @@ constexpr std::int64_t groups_of_vector = hn::MaxLanes(Counters());
 constexpr std::int64_t words_of_group = 4;
 
 // Philox4x32-10 (Salmon et al., SC 2011): words[4 g .. 4 g + 4) are those of counter (first + g, offset), g < groups,
-// rounded up to whole vectors; 32 bits each, kept in floats. A word is the lower half of 64 bits, of which the
-// multiplication reads no more.
+// rounded up to whole vectors; 32 bits each, stored as floats. A word is the lower half of 64 bits: the multiplication
+// reads only that.
 void Draw(const std::int32_t* seed, const std::int32_t* offset, std::uint64_t first, std::int64_t groups,
           float* words) {
   const Counters counters;
@@ -79,7 +78,7 @@ HWY_EXPORT(Draw);
 HWY_EXPORT(Drop);
 
 constexpr std::int64_t words_of_group = 4;
-// Of a block that begins within a group, one group more; whole vectors.
+// An additional group for blocks that start within one; whole vectors.
 constexpr std::int64_t max_groups = (block_elements / words_of_group + 1 + 7) / 8 * 8;
 
 struct DropoutWork {
@@ -103,7 +102,7 @@ struct DropoutWork {
     });
   }
 
-  // Elements [index, index + count), which are of one row.
+  // Elements [index, index + count) of one row.
   void run_block(std::int64_t index, std::int64_t row, std::int64_t column, std::int64_t count) const {
     BlockBuffer x_buffer, y_buffer;
     std::array<float, static_cast<std::size_t>(max_groups * words_of_group)> words;
@@ -118,7 +117,7 @@ struct DropoutWork {
   }
 };
 
-// Dense in one order, or rows with a stride.
+// Dense tensors with equal strides, or strided rows.
 Plan plan_dropout(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const double p = call.attributes.as<Dropout>().p;
   const Named<TensorSpec> operand(call, tensors);

@@ -1,6 +1,6 @@
-// Look-up of rows, and their scatter-add. The gradient visits each row of the table once: the tokens are sorted by
-// value (counting sort, stable), so a row is the sum of its occurrences in the order of the text, in f32, rounded once,
-// whatever the number of threads; and rows that do not occur are zeroed in the same pass.
+// Look-up of rows and its gradient. The gradient visits each table row once: a stable counting sort orders the tokens,
+// so a row is the sum of its occurrences in text order, in f32, rounded once, for any number of threads. Rows without
+// occurrences are zeroed in the same pass.
 #include "reference/cpu/kernel.h"
 
 #include <fmt/core.h>
@@ -39,16 +39,16 @@ struct LookUp {
 };
 
 struct ScatterAdd {
-  std::int64_t first_token = 0;     ///< whose row is the first of the table
-  std::int64_t padding_token = -1;  ///< counts as not occurring
+  std::int64_t first_token = 0;     ///< token of the table's first row
+  std::int64_t padding_token = -1;  ///< ignored token
   int threads = 1;
   RowView dy_view, table_view;
   Source dy;
   Sink dtable;
   const std::int32_t* tokens = nullptr;
-  std::int32_t* ends = nullptr;  ///< [rows + 1]: where the occurrences of row v - 1's token end and those of v's begin
+  std::int32_t* ends = nullptr;  ///< [rows + 1]: end of the places of row v - 1, start of those of row v
 
-  /// [tokens], behind them: positions, sorted by token.
+  /// [tokens], behind `ends`: positions sorted by token.
   [[nodiscard]] std::int32_t* order() const { return ends + table_view.rows + 1; }
 
   void operator()() const {
@@ -67,7 +67,7 @@ struct ScatterAdd {
       if (adds(i)) ++ends[row_of(i) + 1];
     }
     for (std::int64_t v = 0; v < table_view.rows; ++v) ends[v + 1] += ends[v];
-    // ends[v] is now where token v begins; placing moves it to where v ends, which is where v + 1 begins.
+    // ends[v] is now the start of token v; placing advances it to the end, which is the start of v + 1.
     for (std::int64_t i = 0; i < dy_view.rows; ++i) {
       if (adds(i)) order()[ends[row_of(i)]++] = static_cast<std::int32_t>(i);
     }
@@ -85,7 +85,7 @@ struct ScatterAdd {
         const float* from = dy.gather(order()[k] * dy_view.stride + i, size, dy_buffer);
         k == begin ? void(std::copy_n(from, size, sum)) : runs().add(from, size, sum);
       }
-      // The first of the next row's.
+      // Prefetches the first occurrence of the next row.
       if (end < ends[table_view.rows - 1]) dy.prefetch(order()[end] * dy_view.stride + i, size);
       dtable.commit(first, size, sum);
     });
@@ -101,7 +101,7 @@ void expect_tokens(const OpCall& call, const TensorSpec& tokens) {
   }
 }
 
-// The table of any type. A token outside the table gives a row of NaN (all bits set).
+// Any type of table. A token outside the table gives a row of NaN (all bits set).
 Plan plan_embedding_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const Named<TensorSpec> operand(call, tensors);
   expect_tokens(call, operand["tokens"]);
@@ -114,7 +114,7 @@ Plan plan_embedding_forward(const OpCall& call, std::span<const TensorSpec> tens
   return own_plan(call, work, {{"table", to<&LookUp::table>}, {"tokens", to<&LookUp::tokens>}, {"y", to<&LookUp::y>}});
 }
 
-// Summed in f32. A token outside the table is ignored.
+// Sums in f32. Ignores tokens outside the table.
 Plan plan_embedding_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   expect_f32_or_bf16(call, tensors[0]);
   expect_f32_or_bf16(call, tensors[2]);

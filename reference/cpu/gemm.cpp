@@ -1,4 +1,4 @@
-// Matrix products by oneDNN, with GELU epilogues of our own.
+// Matrix products by oneDNN, with own GELU epilogues.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -18,9 +18,9 @@
 namespace gpubench::cpu {
 namespace {
 
-// The GELU epilogues of gemm: what oneDNN's post-ops cannot do, since training keeps the pre-activation as well.
+// GELU epilogues of gemm. oneDNN's post-ops do not keep the pre-activation, which training needs.
 //
-// Both start from f32 sums, so that the activation is taken of the unrounded pre-activation and rounded once.
+// Both start from f32 sums, so that GELU reads the unrounded pre-activation and rounds once.
 
 /// Rows of a [batch, m, n] tensor of f32 or bf16 with its last axis dense; strides in elements.
 struct MatrixRows {
@@ -31,13 +31,13 @@ struct MatrixRows {
 
   [[nodiscard]] Source source() const { return Source(data, dtype); }
   [[nodiscard]] Sink sink() const { return Sink(data, dtype, false); }
-  /// Of row `row` of all batches, of m rows each.
+  /// First element of row `row`, counted over batches of m rows each.
   [[nodiscard]] std::int64_t first_of(std::int64_t row, std::int64_t m) const {
     return row / m * batch_stride + row % m * row_stride;
   }
 };
 
-// What is worth a thread: about as long as waking it takes.
+// Minimum elements per thread: about as long as waking it takes.
 constexpr std::int64_t elements_per_grain = 4096;
 
 struct GeluEpilogue {
@@ -45,7 +45,7 @@ struct GeluEpilogue {
   bool is_gradient = false;  ///< c = sums gelu'(pre), else pre = z, c = gelu(z)
   PointwiseKernel gelu;
   float beta = 0.0F;  ///< z = sums + beta c
-  MatrixRows sums;    ///< f32; may be `pre`, of a gradient `c`
+  MatrixRows sums;    ///< f32; may be `pre`, or `c` of a gradient
   MatrixRows pre;
   MatrixRows c;
 
@@ -151,13 +151,13 @@ Plan plan_plain(const OpCall& call, const OneDnnWork& work) {
       });
 }
 
-/// A product, and what is planned with work that computes it.
+/// A product, and the function that plans it with given work.
 struct PlannedProduct {
   MatmulRequest sums;
   std::function<Plan(const OneDnnWork& work)> by;
 };
 
-// Sums go to `pre` or `c` where that is f32 (then no extra memory is touched), else to the workspace.
+// Sums go to `pre` or `c` if that is f32 (no additional memory traffic), else to the workspace.
 PlannedProduct plan_with_gelu(const OpCall& call, const Gemm& attributes, MatmulRequest request,
                               const Named<TensorSpec>& operand, const CpuContext& context) {
   const bool gradient = attributes.epilogue == Gemm::Epilogue::gelu_gradient;
@@ -172,7 +172,7 @@ PlannedProduct plan_with_gelu(const OpCall& call, const Gemm& attributes, Matmul
   }
   const bool in_place = operand[target].dtype == DType::f32;
   const TensorSpec sums_spec = in_place ? operand[target] : tensor("sums", DType::f32, c.shape, Role::activation);
-  request.beta = 0.0F;  // the epilogue adds it: c is not where the sums go
+  request.beta = 0.0F;  // the epilogue adds it, as the sums do not go to c
   request.c = matrix(call, sums_spec, false);
   const std::size_t sums_bytes = in_place ? 0 : whole_lines(static_cast<std::size_t>(sums_spec.bytes()));
 
@@ -210,8 +210,7 @@ PlannedProduct plan_with_gelu(const OpCall& call, const Gemm& attributes, Matmul
           }};
 }
 
-// f32 and bf16, f64 without GELU. GELU epilogues, of which training needs both sides, are a pass of our own behind the
-// product.
+// f32 and bf16; f64 without GELU. GELU is a separate pass, since training needs its input and its result.
 Plan plan_gemm(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const Gemm& attributes = call.attributes.as<Gemm>();
   if (attributes.blocks) return plan_block_scaled_gemm(call, tensors, context);

@@ -13,7 +13,7 @@
 
 #include <hwy/highway.h>
 
-// A panel of b, [depth][panel_columns], stays in the first-level cache, block_rows rows of a in the second.
+// A panel of b, [depth][panel_columns], stays in the L1 cache, block_rows rows of a in the L2 cache.
 #ifndef GPUBENCH_GEMM_F64_BLOCKS
 #define GPUBENCH_GEMM_F64_BLOCKS
 namespace gpubench::cpu {
@@ -71,7 +71,6 @@ namespace {
 
 HWY_EXPORT(MultiplyPanel);
 
-/// A matrix of a batch in any strides.
 struct Matrix {
   double* data = nullptr;
   std::int64_t batch_stride = 0, row_stride = 0, column_stride = 0;
@@ -96,7 +95,6 @@ struct GemmF64 {
   const double* bias = nullptr;
   double *panels = nullptr, *blocks = nullptr;
 
-  /// Returns how many bytes it takes.
   std::size_t place(std::byte* workspace) {
     Arena arena(workspace);
     panels = arena.take<double>((n + f64_panel_columns - 1) / f64_panel_columns * f64_panel_columns * f64_depth);

@@ -1,6 +1,6 @@
-// Grouped matrix products by oneDNN, group by group. Its primitives are made for one shape, and how many rows a group
-// has is known only when it runs: so there is a primitive for every power of two, and a group is as many of them as its
-// size has bits. A weight gradient sums over rows: the second and later ones add to what is there, in f32.
+// Grouped products by oneDNN, whose primitives have fixed shapes, while group sizes are known only at run time. Hence a
+// primitive per power of two; a group takes one per bit of its size. A weight gradient sums over rows: later products
+// add to the result in f32.
 #include "reference/ops/grouped_gemm.h"
 
 #include <algorithm>
@@ -16,10 +16,10 @@
 namespace gpubench::cpu {
 namespace {
 
-/// Products of 1, 2, 4, ... rows, bound to memory that each run names anew.
+/// Products of 1, 2, 4, ... rows, with addresses given at each run.
 class Products {
  public:
-  /// `request(rows)`, for as many rows as `most`.
+  /// `request(rows)` for up to `most` rows.
   template <class Request>
   Products(const OneDnn& onednn, std::int64_t most, const Request& request) {
     for (std::int64_t rows = 1; rows <= most; rows *= 2) works_.push_back(matmul_work(onednn, request(rows)));
@@ -29,7 +29,6 @@ class Products {
     for (const OneDnnWork& work : works_) bytes = std::max(bytes, work.workspace_bytes());
     return bytes;
   }
-  /// Of the largest.
   [[nodiscard]] std::string implementation() const { return works_.back().implementation(); }
   [[nodiscard]] std::vector<OneDnnLaunch> bind(std::byte* workspace) const {
     std::vector<OneDnnLaunch> launches;
@@ -42,7 +41,7 @@ class Products {
   std::vector<OneDnnWork> works_;
 };
 
-/// Calls run(rows' power of two, first row) for the pieces of `size` rows from `first` on, the largest first.
+/// Calls run(power of two, first row) for the pieces of `size` rows from `first` on, largest first.
 template <class Run>
 void for_each_piece(std::int64_t first, std::int64_t size, std::size_t powers, const Run& run) {
   for (std::size_t power = powers; power-- > 0;) {
@@ -51,12 +50,10 @@ void for_each_piece(std::int64_t first, std::int64_t size, std::size_t powers, c
   }
 }
 
-/// Rows of a tensor, by number.
 struct Bytes {
   std::byte* data = nullptr;
   std::size_t row_bytes = 0;
   [[nodiscard]] std::byte* row(std::int64_t row) const { return data + static_cast<std::size_t>(row) * row_bytes; }
-  /// From this row on, `rows` rows.
   void clear(std::int64_t first, std::int64_t rows) const {
     std::memset(row(first), 0, static_cast<std::size_t>(rows) * row_bytes);
   }
@@ -72,8 +69,8 @@ struct GroupedWork {
   const std::int32_t* sizes = nullptr;
   Bytes a, b, c;
 
-  /// Calls run(group, first row, size). Sizes that make no sense are cut to what memory there is. Returns where the
-  /// last group ends.
+  /// Calls run(group, first row, size). Invalid sizes are clipped to the available rows. Returns the end of the last
+  /// group.
   template <class Run>
   std::int64_t for_each_group(const Run& run) const {
     std::int64_t first = 0;
@@ -101,8 +98,8 @@ struct GroupedForward : GroupedWork {
 
 struct GroupedBackwardWeight : GroupedWork {
   int threads = 1;
-  std::int64_t elements = 0;  // of a group's matrix
-  float* sums = nullptr;      // of one group; null where c has f32 itself
+  std::int64_t elements = 0;  // per group
+  float* sums = nullptr;      // of one group; null if c is f32
   std::vector<OneDnnLaunch> products, sums_of_products;
 
   void operator()() const {
@@ -144,7 +141,7 @@ Work bound_to(Work work, std::span<const Tensor> bound) {
   return work;
 }
 
-// All row-major. As many products as a group's size has bits, of powers of two of rows.
+// Row-major. Each group takes a product per bit of its size.
 Plan plan_grouped_gemm(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   expect_grouped(call, tensors);
   const TensorSpec &a = tensors[0], &b = tensors[1], &c = tensors[3];

@@ -24,7 +24,7 @@ namespace gpubench::cpu {
 namespace {
 
 constexpr std::int64_t largest_cold_cache = std::int64_t{32} << 20;
-constexpr std::int64_t max_bytes = std::int64_t{1} << 62;  // more than any machine has
+constexpr std::int64_t max_bytes = std::int64_t{1} << 62;  // plausible upper limit
 
 std::optional<std::int64_t> number_in(std::string_view text) {
   std::int64_t value = 0;
@@ -40,7 +40,7 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-// The lines of a file up to the first that is empty.
+// The lines of a file before the first empty one.
 std::string first_paragraph(const std::string& path) {
   std::ifstream file(path);
   std::string text;
@@ -48,8 +48,8 @@ std::string first_paragraph(const std::string& path) {
   return text;
 }
 
-// The folders that may limit this process, innermost first: its cgroup and those around it. `controller` is empty for
-// version 2, else a controller of version 1. Inside a container the path may name nothing: then the root alone counts.
+// The folders that may limit this process, innermost first: its cgroup and the parents. `controller`: "" for version 2,
+// else a version 1 controller. In a container the path may not exist: then only the root counts.
 std::vector<std::string> cgroup_folders(std::string_view controller) {
   const std::string root = controller.empty() ? "/sys/fs/cgroup" : fmt::format("/sys/fs/cgroup/{}", controller);
   std::vector<std::string> folders;
@@ -67,7 +67,7 @@ std::vector<std::string> cgroup_folders(std::string_view controller) {
   return folders;
 }
 
-// The least CPU quota, in processors, of the cgroups around this process.
+// The lowest CPU quota, in processors, of these cgroups.
 double quota() {
   double least = std::numeric_limits<double>::infinity();
   for (const std::string& folder : cgroup_folders("")) {
@@ -95,7 +95,7 @@ void limit_memory(HostMemory& memory, const std::string& limit_file, const std::
   memory.available_bytes = std::clamp<std::int64_t>(*limit - used, 0, memory.available_bytes);
 }
 
-// `count` units as bytes; 0 where that is no plausible size.
+// `count` units in bytes; 0 for implausible sizes.
 std::int64_t bytes_of(std::optional<std::int64_t> count, std::int64_t unit) {
   return count && *count > 0 && *count <= max_bytes / unit ? *count * unit : 0;
 }
@@ -106,7 +106,7 @@ std::int64_t cache_size(const std::string& text) {
   return bytes_of(number_in(text), kib ? 1 << 10 : mib ? 1 << 20 : 1);
 }
 
-// Which object bound a thread last: a thread that was started since has none.
+// The object that last pinned a thread; threads started later have none.
 std::atomic<std::uint64_t> last_mark{0};
 thread_local std::uint64_t mark_of_thread = 0;
 thread_local cpu_set_t pinned_to{};
@@ -125,8 +125,8 @@ std::vector<int> usable_processors() {
 
 int usable_threads() {
 #ifdef __SANITIZE_THREAD__
-  // libgomp is not built for the thread sanitizer, which would report every one of its barriers: with one OpenMP thread
-  // what is checked is our own concurrency.
+  // libgomp is not built for the thread sanitizer, which would report all its barriers. One OpenMP thread leaves our
+  // own concurrency to check.
   return 1;
 #endif
   int count = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
@@ -142,7 +142,7 @@ HostMemory host_memory() {
   memory.total_bytes = bytes_of(number_in(line_value(meminfo, "MemTotal")), kib);
   memory.available_bytes = bytes_of(number_in(line_value(meminfo, "MemAvailable")), kib);
   struct sysinfo kernel {};
-  if (memory.total_bytes == 0 && ::sysinfo(&kernel) == 0) {  // no /proc, which also knows what caches would give back
+  if (memory.total_bytes == 0 && ::sysinfo(&kernel) == 0) {  // without /proc, whose numbers include reclaimable caches
     memory.total_bytes = bytes_of(static_cast<std::int64_t>(kernel.totalram), kernel.mem_unit);
     memory.available_bytes = bytes_of(static_cast<std::int64_t>(kernel.freeram), kernel.mem_unit);
   }
@@ -201,7 +201,7 @@ void PinnedThreads::release_if_threads_changed() {
 
 void PinnedThreads::release() {
   if (threads_ == 0) return;
-  // A change from outside (taskset) is kept and applied to all threads, so that the caller can detect it.
+  // An affinity set from outside (taskset) is kept and applied to all threads, so that the caller can detect it.
   cpu_set_t after = before_;
 #pragma omp parallel num_threads(threads_)
   {

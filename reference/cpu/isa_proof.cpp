@@ -23,14 +23,13 @@
 namespace gpubench::cpu {
 namespace {
 
-// Tiny products by oneDNN whose results are known: whole numbers so small that every sum is exact in its type, in
-// whatever order.
+// Tiny oneDNN products with known results: whole numbers so small that every sum is exact in any order.
 
 using Numbers = std::vector<float>;
 
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-// -1, 0 and 1, in no pattern that a permutation would keep.
+// -1, 0 and 1, without a pattern that survives a permutation.
 Numbers small_numbers(std::int64_t count, std::uint32_t seed) {
   Numbers numbers(index(count));
   for (float& number : numbers) {
@@ -40,7 +39,7 @@ Numbers small_numbers(std::int64_t count, std::uint32_t seed) {
   return numbers;
 }
 
-// Numbers of one type, from the start of a cache line, as oneDNN wants them.
+// Numbers of one type, aligned to a cache line for oneDNN.
 class Operand {
  public:
   Operand(DType dtype, const Numbers& numbers) : dtype_(dtype), count_(numbers.size()), bytes_(allocated(bytes())) {
@@ -70,7 +69,7 @@ class Operand {
   std::unique_ptr<std::byte, void (*)(void*)> bytes_;
 };
 
-// Runs the work on three operands, of which `result` starts as numbers that no result has.
+// Runs the work on three operands; `result` starts with numbers that no result has.
 bool computes_correctly(const OneDnnWork& work, DType dtype, std::array<Numbers, 3> numbers, std::size_t result) {
   const Numbers wanted = std::exchange(numbers[result], Numbers(numbers[result].size(), 0.5F));
   const std::array<Operand, 3> operands{Operand(dtype, numbers[0]), Operand(dtype, numbers[1]),
@@ -95,10 +94,9 @@ std::array<Numbers, 3> known_matmul() {
   return numbers;
 }
 
-// Images [side][side][channels], filters [channels out][3][3][channels in], as the suites have them; padded by 1.
+// Images [side][side][channels], filters [channels out][3][3][channels in] as in the suites; padding 1.
 constexpr std::int64_t side = 8, channels = 64, taps = 3;
 
-// Source, filter and destination, of which one is what `pass` computes from the other two.
 std::array<Numbers, 3> known_convolution(ConvolutionRequest::Pass pass) {
   using Pass = ConvolutionRequest::Pass;
   std::array<Numbers, 3> numbers{small_numbers(side * side * channels, 3),
@@ -140,7 +138,7 @@ ConvolutionRequest convolution_request(DType dtype, ConvolutionRequest::Pass pas
   return request;
 }
 
-// Gets "the bf16 matmul (onednn:brgemm:avx512_core_amx_bf16)", and what runs it: false where a number is wrong.
+// Gets "the bf16 matmul (onednn:brgemm:avx512_core_amx_bf16)" and a function that runs it: false if a number is wrong.
 using TryProduct = std::function<void(const std::string& name, const std::function<bool()>& computes_correctly)>;
 
 template <class Plan, class Known>
@@ -151,13 +149,13 @@ void offer(const char* what, DType dtype, std::size_t result, const Plan& plan, 
     if (work.is_reference_code()) return;
     with(fmt::format("the {} {} ({})", name(dtype), what, work.implementation()),
          [&] { return computes_correctly(work, dtype, known(), result); });
-  } catch (const Unsupported&) {  // bf16 on a processor without instructions for it
+  } catch (const Unsupported&) {  // bf16 without instructions for it
   }
 }
 
-// Plans a matrix product and the three passes of a convolution in f32 and bf16, one at a time, and calls `with` for
-// each that the library has code of its own for: plain C++ loops prove no instruction set. They are large enough for
-// whole AMX tiles, below which the library does without AMX: 64 rows, 64 columns, 128 or 576 terms.
+// Calls `with` for a matrix product and the three passes of a convolution in f32 and bf16. Skips reference code, which
+// proves no instruction set. Sizes allow whole AMX tiles, below which oneDNN does not use AMX: 64 rows, 64 columns, 128
+// or 576 terms.
 void for_each_known_product(const OneDnn& onednn, const TryProduct& with) {
   using Pass = ConvolutionRequest::Pass;
   struct Convolution {
@@ -178,15 +176,13 @@ void for_each_known_product(const OneDnn& onednn, const TryProduct& with) {
   }
 }
 
-// The trial.
-
 using Stage = IsaProof::Stage;
 
-/// A trial that takes longer hangs; normally it takes milliseconds.
+/// Seconds after which a trial counts as hanging; normally it takes milliseconds.
 constexpr unsigned patience_s = 60;
 
-// The child writes, one line each: "baseline", "own <isa>", "isa <isa>", "onednn <product>", "right", "fault <how>",
-// "passed". The last line is what it was doing when it died.
+// The child writes lines: "baseline", "own <isa>", "isa <isa>", "onednn <product>", "right", "fault <how>", "passed".
+// The last line shows what it was doing when it died.
 void report(int pipe, const std::string& line) {
   const std::string text = line + "\n";
   if (::write(pipe, text.data(), text.size()) != static_cast<ssize_t>(text.size())) ::_exit(1);
@@ -221,13 +217,13 @@ bool try_everything(const IsaLimit& limit, int pipe) {
 }
 
 [[noreturn]] void be_child(const IsaLimit& limit, int pipe) {
-  // It dies silently: no core file, no handler's report. SIGSEGV keeps its handler, by which CPUID may be emulated.
+  // Dies silently: no core file, no handler. SIGSEGV keeps its handler, which may emulate CPUID.
   const rlimit no_core{0, 0};
   (void)::setrlimit(RLIMIT_CORE, &no_core);
   for (const int signal : {SIGILL, SIGFPE, SIGBUS, SIGABRT, SIGALRM, SIGINT, SIGTERM})
     (void)std::signal(signal, SIG_DFL);
   (void)::alarm(patience_s);
-  (void)::dup2(STDERR_FILENO, STDOUT_FILENO);  // a library that prints must not spoil this program's output
+  (void)::dup2(STDERR_FILENO, STDOUT_FILENO);  // a library's output must not mix with this program's
   omp_set_num_threads(1);
   try {
     if (try_everything(limit, pipe)) report(pipe, "passed");
@@ -236,7 +232,7 @@ bool try_everything(const IsaLimit& limit, int pipe) {
     for (char& c : text) c = c == '\n' ? ' ' : c;
     report(pipe, "fault failed: " + text);
   }
-  ::_exit(0);  // flushes and destroys nothing of the parent's
+  ::_exit(0);  // no flushing or destruction of the parent's state
 }
 
 std::string read_all(int pipe) {
@@ -291,8 +287,8 @@ IsaProof read_proof(const std::string& text) {
 
 IsaProof prove_in_child(const IsaLimit& limit) {
   int ends[2] = {-1, -1};
-  if (::pipe(ends) != 0) throw BackendError(fmt::format("cpu: cannot make a pipe: {}", std::strerror(errno)));
-  (void)std::fflush(nullptr);  // or a library that flushes in the child would print this process's buffers again
+  if (::pipe(ends) != 0) throw BackendError(fmt::format("cpu: cannot create a pipe: {}", std::strerror(errno)));
+  (void)std::fflush(nullptr);  // else a child that flushes would print buffered output again
   const pid_t child = ::fork();
   if (child == 0) {
     ::close(ends[0]);
@@ -304,7 +300,7 @@ IsaProof prove_in_child(const IsaLimit& limit) {
   ::close(ends[0]);
   if (child < 0) {
     throw BackendError(
-        fmt::format("cpu: cannot start a process to try the instruction sets in: {}", std::strerror(error)));
+        fmt::format("cpu: cannot start a process for trying the instruction sets: {}", std::strerror(error)));
   }
   const std::string end = end_of(child);
   IsaProof proof = read_proof(text);

@@ -1,4 +1,4 @@
-// copy, repeat_rows, transpose and reorder: the same elements in another place.
+// copy, repeat_rows, transpose and reorder.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -17,20 +17,20 @@
 namespace gpubench::cpu {
 namespace {
 
-// Moves the elements of a tensor between any two layouts, inner blocks included.
+// Moves elements between any two layouts, including blocked ones.
 //
-// In every layout, strided or blocked, an element's offset is a sum with one term per axis. So each axis gets a table
-// of its terms on either side, and an element's two addresses are sums of table entries.
+// In every layout an element's offset is a sum with one term per axis. Each axis gets tables of its terms; an address
+// is a sum of table entries.
 
-/// Offsets in bytes of each index of one axis, in the layout read and in the one written.
+/// Byte offsets by index of an axis, in the input's and in the output's layout.
 struct AxisOffsets {
   std::vector<std::int64_t> from, to;
 };
 
-// A tile of 32 by 32 elements touches at most 32 lines on either side: both stay in the first-level cache.
+// A tile of 32 x 32 elements touches at most 32 lines per side: both stay in the L1 cache.
 constexpr std::int64_t tile = 32;
 
-// The terms of one axis: its offset with all other indices zero.
+// Offsets along one axis, with all other indices 0.
 std::vector<std::int64_t> terms(const Layout& layout, int rank, int axis, std::int64_t extent,
                                 std::size_t element_bytes) {
   std::vector<std::int64_t> index(static_cast<std::size_t>(rank), 0);
@@ -42,7 +42,7 @@ std::vector<std::int64_t> terms(const Layout& layout, int rank, int axis, std::i
   return offsets;
 }
 
-// How far apart neighbours along an axis are: which axis to walk innermost.
+// Distance of neighbours along an axis, for choosing the innermost axis.
 std::int64_t step(const std::vector<std::int64_t>& offsets) {
   return offsets.size() < 2 ? std::numeric_limits<std::int64_t>::max() : offsets[1] - offsets[0];
 }
@@ -75,8 +75,8 @@ class Move {
           {terms(from, rank, axis, shape[axis], element_bytes), terms(to, rank, axis, shape[axis], element_bytes)});
     }
     while (axes_.size() < 2) axes_.push_back({{0}, {0}});
-    // Innermost: the axis whose neighbours are adjacent in the output; around it the one adjacent in the input. What
-    // each cache line holds is then used within one tile.
+    // Innermost: the axis that is contiguous in the output; around it the one contiguous in the input. A tile then uses
+    // whole cache lines.
     std::stable_sort(axes_.begin(), axes_.end(),
                      [](const AxisOffsets& a, const AxisOffsets& b) { return step(a.to) > step(b.to); });
     std::stable_sort(axes_.begin(), axes_.end() - 1,
@@ -88,7 +88,7 @@ class Move {
     if (!to.blocks.empty() && span > shape.elements()) zeroed_bytes_ = static_cast<std::size_t>(span) * element_bytes;
   }
 
-  /// Padding of a blocked layout is written as zeros, as oneDNN wants it.
+  /// Writes the padding of blocked layouts as zeros, as oneDNN requires.
   void run(int threads, const std::byte* from, std::byte* to) const {
     parallel_chunks(threads, static_cast<std::int64_t>(zeroed_bytes_), 1 << 16,
                     [to](std::int64_t begin, std::int64_t end) {
@@ -124,14 +124,14 @@ class Move {
     }
   }
 
-  std::vector<AxisOffsets> axes_;  // outermost first; the last two are walked in tiles
-  std::int64_t outer_ = 1;         // product of all extents but the last two
+  std::vector<AxisOffsets> axes_;  // outermost first; the last two in tiles
+  std::int64_t outer_ = 1;         // product of all extents except the last two
   std::int64_t row_tiles_ = 1;
   std::size_t element_bytes_ = 1;
-  std::size_t zeroed_bytes_ = 0;  // of the output, when it has padding
+  std::size_t zeroed_bytes_ = 0;  // of the output, if it has padding
 };
 
-// `x_layout`: of x, with the axes of y.
+// `x_layout`: x's layout, with y's axes.
 Plan plan_move(const OpCall& call, const TensorSpec& x, const Layout& x_layout, const TensorSpec& y,
                const CpuContext& context) {
   if (x.dtype != y.dtype) {
@@ -152,7 +152,7 @@ Plan plan_move(const OpCall& call, const TensorSpec& x, const Layout& x_layout, 
                        });
       }
     } catch (const Unsupported&) {
-      // A type that the library lacks: our own moves bytes of any type.
+      // oneDNN lacks the type; the own move handles any type.
     }
   }
   const auto move = std::make_shared<const Move>(y.shape, x_layout, y.layout, size_of(y.dtype));
@@ -161,14 +161,14 @@ Plan plan_move(const OpCall& call, const TensorSpec& x, const Layout& x_layout, 
   });
 }
 
-// copy and repeat_rows. Any type; dense in one order, or rows with a stride.
+// copy and repeat_rows. Any type; dense tensors with equal strides, or strided rows.
 Plan plan_copy(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const std::int64_t elements = tensors[0].shape.elements();
   const bool one_run = tensors[0].shape == tensors[1].shape && share_one_run(tensors);
   const RowView from = one_run ? RowView{1, elements, elements} : rows_of(call, tensors[0]);
   const RowView to = one_run ? from : rows_of(call, tensors[1]);
   const std::int64_t count =
-      to.rows / std::max<std::int64_t>(1, from.rows);  // of every row: more than 1 of repeat_rows
+      to.rows / std::max<std::int64_t>(1, from.rows);  // of each row; more than 1 for repeat_rows
   const auto size = static_cast<std::int64_t>(size_of(tensors[0].dtype));
   const bool streaming = should_stream(tensors[1].bytes());
   return plan_of(own_implementation(), 0, [=, threads = context.threads](std::span<const Tensor> bound, Workspace) {
@@ -189,7 +189,7 @@ Plan plan_copy(const OpCall& call, std::span<const TensorSpec> tensors, const Cp
   });
 }
 
-// oneDNN's reorder where both layouts are plain strides and it knows the type, else our own for any two layouts.
+// oneDNN's reorder for plain strides and types it supports, else the own move.
 Plan plan_transpose(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const TensorSpec& x = tensors[0];
   if (!x.layout.blocks.empty()) refuse_layout(call, x, "plain strides");

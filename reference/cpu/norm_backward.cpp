@@ -1,7 +1,7 @@
-// The gradient of layer normalization. With xhat = (x - mean) rstd and h = dy gamma, per row of n:
-//   dx = rstd (h - sum(h) / n - xhat sum(h xhat) / n),   dgamma = sum over rows of dy xhat,   dbeta = of dy
-// Root mean square normalization has no mean: xhat = x rstd, and there is neither sum(h) nor dbeta.
-// Each thread sums the parameter gradients of its rows in the workspace; the threads' sums are then added in order.
+// With xhat = (x - mean) rstd and h = dy gamma, per row of n:
+//   dx = rstd (h - sum(h) / n - xhat sum(h xhat) / n),   dgamma = sum over rows of dy xhat,   dbeta = sum of dy
+// RMS norm has no mean: xhat = x rstd, without sum(h) and dbeta. A thread sums the parameter gradients of its rows in
+// the workspace; the threads' sums are added in order.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -15,7 +15,7 @@
 namespace gpubench::cpu {
 namespace {
 
-/// Stands in for gamma, which has multiplied dy already.
+/// For dy that is already multiplied by gamma.
 constexpr auto ones = [] {
   std::array<float, block_elements> all{};
   for (float& one : all) one = 1.0F;
@@ -31,7 +31,7 @@ struct NormBackward {
   Sink dx, dgamma, dbeta;
   float* partial = nullptr;  ///< [parts, 2, columns]: dgamma, then dbeta
   bool centered = true;
-  std::optional<DType> rounded{};  ///< the type that h, and dgamma's xhat, are rounded to; null: they are not
+  std::optional<DType> rounded{};  ///< rounding type of h and of dgamma's xhat; null: unrounded
 
   [[nodiscard]] float mean_of(std::int64_t row) const { return centered ? mean[row] : 0.0F; }
 

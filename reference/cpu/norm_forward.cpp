@@ -1,6 +1,5 @@
-// Layer normalization, three passes over a row that stays in the first-level cache: the mean, the variance about that
-// mean (never E[x^2] - mean^2, which cancels), the result. Root mean square normalization has no mean and no beta.
-// Blocks are summed in f32 by vector lanes, blocks of a row in f64.
+// Layer norm in three passes over a row in the L1 cache: mean, variance about the mean (E[x^2] - mean^2 cancels),
+// result. RMS norm has no mean and no beta. Sums are f32 by vector lanes within blocks, f64 over blocks.
 #include <omp.h>
 
 #include <algorithm>
@@ -16,22 +15,22 @@
 namespace gpubench::cpu {
 namespace {
 
-/// Stands in for a missing beta.
+/// Replaces a missing beta.
 constexpr std::array<float, direct_columns> zeros{};
 
-/// What both forwards end with: the statistics of a row, and y.
+/// Last step of both forwards: statistics of a row, and y.
 struct NormRows {
   int threads = 1;
   double epsilon = 0.0;
   RowView y_view;
   Source gamma, beta;
   Sink y;
-  float* mean = nullptr;  ///< null: it is not taken
+  float* mean = nullptr;  ///< null: no mean
   float* rstd = nullptr;
   bool has_beta = true;
-  std::optional<DType> rounded{};  ///< the type that x rstd is rounded to; null: it is not
+  std::optional<DType> rounded{};  ///< rounding type of x rstd; null: unrounded
 
-  /// `squares`: the sum of (x - mean)^2; `read(first column, count)`: a block of x, at most block_elements if `staged`.
+  /// `squares`: sum of (x - mean)^2; `read(first column, count)`: a block of x, at most block_elements if `staged`.
   template <class Read>
   void store_row(std::int64_t row, float row_mean, double squares, bool staged, const Read& read) const {
     const std::int64_t n = y_view.columns;
@@ -88,9 +87,9 @@ struct NormForward : NormRows {
     return static_cast<float>(total / static_cast<double>(x_view.columns));
   }
 
-  // Calls work(block, size, ahead) for the blocks of a row of x. `ahead` is the same block two rows on, or null where
-  // blocks are staged: without a prefetch memory would be idle during the passes over a row in the cache, and one row
-  // on would be too late for its first lines.
+  // Calls work(block, size, ahead) for the blocks of a row of x. `ahead`: the same block two rows later, or null if
+  // staged. The prefetch keeps memory busy during the passes in cache; one row ahead would be too late for the first
+  // lines.
   template <class Work>
   void for_blocks(std::int64_t row, const Work& work) const {
     const std::int64_t distance = std::min<std::int64_t>(2, x_view.rows - 1 - row) * x_view.stride;
@@ -102,14 +101,13 @@ struct NormForward : NormRows {
   }
 };
 
-// A residual connection followed by the norm. The sum of a row is computed once, in a scratch row that stays in the
-// first-level cache: from there it is stored, around the caches where it would not stay in them, and goes through the
-// same three passes. Two separate ops would read it from memory once more.
+// A residual connection followed by the norm. A row's sum is computed once, in a scratch row in the L1 cache; it is
+// stored from there (streamed if large) and normalized. Separate ops would read it from memory again.
 struct ResidualForward : NormRows {
   std::int64_t rows = 0;
   std::int64_t n = 0;
   Tensor x, r, sum;
-  float* scratch = nullptr;  // a row for each thread
+  float* scratch = nullptr;  // a row per thread
   bool is_bf16 = false;
   bool streaming = false;
 
@@ -136,7 +134,7 @@ struct ResidualForward : NormRows {
     });
   }
 
-  // The row whose operands are prefetched meanwhile; those of the next one would come too late for its first lines.
+  // The row to prefetch; the next one would be too late for its first lines.
   [[nodiscard]] std::int64_t row_ahead(std::int64_t row) const { return std::min(row + 2, rows - 1); }
 
   double add_row(std::int64_t row, float* wide) const {
@@ -171,7 +169,7 @@ struct ResidualForward : NormRows {
   }
 };
 
-// Statistics f32.
+// Statistics in f32.
 Plan plan_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const Named<TensorSpec> operand(call, tensors);
   expect_f32_or_bf16(call, operand, {"x", "y", "gamma", "beta"});
@@ -193,7 +191,7 @@ Plan plan_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, 
                    {"rstd", to<&NormForward::rstd>}});
 }
 
-// x, r, sum and y alike, all row-major.
+// x, r, sum and y of one type, row-major.
 Plan plan_residual_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const Named<TensorSpec> operand(call, tensors);
   const TensorSpec& x = operand["x"];

@@ -21,7 +21,7 @@ namespace {
 
 using dnnl::memory;
 
-// A failure while planning as an error of ours: something that the library lacks, or that went wrong.
+// Converts an error while planning: Unsupported for lack of support, else BackendError.
 [[noreturn]] void rethrow(const dnnl::error& error, const char* what) {
   const std::string text = fmt::format("oneDNN {}: {} ({})", what, error.message, dnnl_status2str(error.status));
   if (error.status == dnnl_unimplemented || error.status == dnnl_invalid_arguments) throw Unsupported(text);
@@ -41,7 +41,7 @@ memory::data_type type_of(DType type) {
     case DType::f4_e2m1: break;
   }
   throw Unsupported(
-      fmt::format("oneDNN: type {} is not used on the cpu; expected f32, bf16, f16, i32 or u8", name(type)));
+      fmt::format("oneDNN: type {} is not supported on the CPU; expected f32, bf16, f16, i32 or u8", name(type)));
 }
 
 memory::desc in_given_layout(const MemoryShape& shape) { return {shape.extents, type_of(shape.dtype), shape.strides}; }
@@ -49,7 +49,7 @@ memory::desc in_any_layout(const MemoryShape& shape) {
   return {shape.extents, type_of(shape.dtype), memory::format_tag::any};
 }
 
-// Descriptors of primitives: version 2 makes them from an operation descriptor, version 3 at once.
+// Primitive descriptors: version 2 makes them from an operation descriptor, version 3 directly.
 #if DNNL_VERSION_MAJOR >= 3
 template <class Primitive, class... Arguments>
 typename Primitive::primitive_desc describe(const dnnl::engine& engine, const dnnl::primitive_attr& attributes,
@@ -89,7 +89,7 @@ dnnl::primitive_attr with_user_scratchpad(const dnnl::post_ops& operations = {})
   return attributes;
 }
 
-// Where an argument is: an operand of the request, or at an offset in the workspace.
+// An argument's place: an operand of the request, or an offset in the workspace.
 struct Place {
   int operand = -1;  ///< -1: in the workspace
   std::size_t offset = 0;
@@ -101,9 +101,9 @@ struct Argument {
   Place place;
 };
 
-// Scratchpads begin at one place of a page, wherever the workspace does. oneDNN 2.6's AMX convolution of ResNet's stem
-// (bf16, 7x7, 3 channels, stride 2) takes 380 us with its scratchpad 1024 bytes behind a page's beginning and up to 445
-// elsewhere, on two cores, and 693 to 727 on one; where in a page its operands are does not matter.
+// Scratchpads start at a fixed offset in a page. oneDNN 2.6's AMX convolution of ResNet's stem (bf16, 7x7, 3 channels,
+// stride 2) takes 380 us with its scratchpad at offset 1024, up to 445 at others, on two cores, and 693 to 727 on one.
+// The operands' offsets do not matter.
 constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t scratchpad_in_page = 1024;
 
@@ -121,8 +121,8 @@ struct Step {
 
 struct OneDnnWork::Recipe {
   const OneDnn::State& state;
-  std::string main;      // impl_info_str of the primitive that computes
-  std::string repacked;  // names of operands
+  std::string main;      // impl_info_str of the computing primitive
+  std::string repacked;  // names of repacked operands
   std::vector<Step> steps;
   std::size_t workspace_bytes = 0;
 };
@@ -130,9 +130,9 @@ struct OneDnnWork::Recipe {
 struct OneDnnLaunch::Steps {
   struct Bound {
     dnnl::primitive primitive;
-    std::vector<memory> memories;  // kept alive for the arguments
+    std::vector<memory> memories;  // owned for the arguments
     std::vector<dnnl_exec_arg_t> arguments;
-    std::vector<int> operands;  // which each memory is; -1: in the workspace
+    std::vector<int> operands;  // operand of each memory; -1: in the workspace
   };
   dnnl::stream stream;
   std::vector<Bound> steps;
@@ -140,7 +140,7 @@ struct OneDnnLaunch::Steps {
 
 namespace {
 
-// Builds a recipe: the computing primitive, and reorders around it for operands that it wants in another layout.
+// Builds a recipe: the computing primitive, and reorders for operands that need another layout.
 class RecipeBuilder {
  public:
   explicit RecipeBuilder(const OneDnn::State& state)
@@ -152,8 +152,8 @@ class RecipeBuilder {
     memory::desc given;
     memory::desc wanted;
     bool output = false;
-    bool updated = false;  // an output whose old content counts
-    float added = 0.0F;    // not 0: the result is computed in another buffer, and this times the old content added
+    bool updated = false;  // an output whose old content is used
+    float added = 0.0F;    // not 0: the result is computed in a buffer, plus this times the old content
   };
 
   template <class PrimitiveDesc, class Primitive>
@@ -212,7 +212,7 @@ class RecipeBuilder {
     recipe_->steps.push_back({primitive, std::move(arguments)});
   }
 
-  // Steps never overlap in time: one scratchpad, large enough for each, behind everything else.
+  // Steps do not overlap, so they share one scratchpad, the largest, behind everything else.
   OneDnnWork finish() {
     if (scratchpads_.empty()) return OneDnnWork(recipe_);
     const std::size_t offset = reserve(scratchpad_bytes_ + page_bytes);
@@ -225,10 +225,10 @@ class RecipeBuilder {
   std::size_t scratchpad_bytes_ = 0;
 };
 
-// For which of the three operands the library may choose the layout: none, the weights, all.
+// Operands whose layout the library may choose: none, the weights, all.
 using Packing = std::array<bool, 3>;
 
-// At most `most` ways of packing that the library has fast code for, else for f32 the first that it has at all.
+// At most `most` packings with fast code; for f32, if there are none, the first that works.
 template <class Make>
 std::vector<OneDnnWork> fast_ways(const char* what, std::size_t most, bool is_f32, const Make& make) {
   constexpr std::array<Packing, 3> packings{{{false, false, false}, {false, true, false}, {true, true, true}}};
@@ -253,7 +253,7 @@ std::vector<OneDnnWork> fast_ways(const char* what, std::size_t most, bool is_f3
   }
   if (!fast.empty()) return fast;
   if (slow && is_f32) return {*slow};
-  if (slow) throw Unsupported(fmt::format("oneDNN {}: nothing but {} for these types", what, slow->implementation()));
+  if (slow) throw Unsupported(fmt::format("oneDNN {}: only {} supports these types", what, slow->implementation()));
   rethrow(*refused, what);
 }
 
@@ -265,10 +265,10 @@ memory::desc described(const MemoryShape& shape, bool repacked) {
   return repacked ? in_any_layout(shape) : in_given_layout(shape);
 }
 
-/// `apart`: the product is computed in another buffer; a second step adds beta c.
+/// `apart`: computes the product in a buffer; a second step adds beta c.
 OneDnnWork make_matmul(const OneDnn::State& state, const MatmulRequest& request, const Packing& repack, bool apart) {
   const memory::desc a = in_given_layout(request.a), b = in_given_layout(request.b), c = in_given_layout(request.c);
-  // The bias is added after scaling; the primitive adds its own bias before.
+  // The bias is added after scaling; the primitive's bias is added before.
   const bool bias_inside = request.bias && request.alpha == 1.0F && !request.scaled;
   const std::size_t axes = request.c.extents.size();
   const memory::desc factor(memory::dims(axes, 1), memory::data_type::f32,
@@ -307,9 +307,9 @@ OneDnnWork make_matmul(const OneDnn::State& state, const MatmulRequest& request,
   return RecipeBuilder(state).finish(desc, dnnl::matmul(desc), operands);
 }
 
-// oneDNN 2.6's 1x1 gradient of the filter for AVX2 gathers strided pixels in vectors of 8 channels. Of fewer channels
-// it reads and writes outside its buffers: wrong sums in most launches of 2 threads, bytes in front of x changed on
-// one, or no end. No fixed version is known.
+// oneDNN 2.6's 1x1 filter gradient for AVX2 gathers strided pixels in vectors of 8 channels. With fewer channels it
+// reads and writes outside its buffers: wrong sums in most launches of 2 threads, changed bytes before x on one, or a
+// hang. No fixed version is known.
 bool writes_outside_its_buffers(const std::string& implementation, const ConvolutionRequest& request) {
   constexpr std::int64_t vector = 8;
   const bool strided = request.stride[0] > 1 || request.stride[1] > 1;
@@ -321,7 +321,7 @@ OneDnnWork make_convolution(const OneDnn::State& state, const ConvolutionRequest
   const memory::dims strides(request.stride.begin(), request.stride.end());
   const memory::dims padding(request.padding.begin(), request.padding.end());
   const memory::dims holes{request.dilation[0] - 1, request.dilation[1] - 1};
-  // Winograd would be another algorithm with a larger error than the bound of a convolution allows.
+  // Winograd's error exceeds the bound of a convolution.
   const auto algorithm = dnnl::algorithm::convolution_direct;
   const memory::desc x = described(request.source, repack[0]), w = described(request.filter, repack[1]),
                      y = described(request.destination, repack[2]);
@@ -337,7 +337,7 @@ OneDnnWork make_convolution(const OneDnn::State& state, const ConvolutionRequest
                            {DNNL_ARG_WEIGHTS, "filter", w_given, desc.weights_desc()},
                            {DNNL_ARG_DST, "destination", y_given, desc.dst_desc(), true}});
   }
-  // The backward passes need the descriptor of their forward pass: one of the same types, in any layout.
+  // Backward passes need the descriptor of a forward pass with the same types, in any layout.
   const DType type = request.pass == Pass::backward_data ? request.filter.dtype : request.source.dtype;
   const auto any = [type](MemoryShape shape) {
     shape.dtype = type;
@@ -373,7 +373,7 @@ OneDnn::OneDnn(const std::string& highest) {
     const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
     state_ = std::make_unique<State>(State{engine, dnnl::stream(engine)});
   } catch (const dnnl::error& error) {
-    throw BackendError(fmt::format("oneDNN cannot make a cpu engine: {}", error.what()));
+    throw BackendError(fmt::format("oneDNN cannot create a CPU engine: {}", error.what()));
   }
 }
 
@@ -449,7 +449,7 @@ std::vector<OneDnnWork> matmul_ways(const OneDnn& onednn, const MatmulRequest& r
                      [&](const Packing& repack) { return make_matmul(onednn.state(), request, repack, apart); });
   };
   std::vector<OneDnnWork> in_one = ways(false);
-  // With AVX2 what is added must come before any factor.
+  // With AVX2 the addend must precede any factor.
   if (request.beta == 0.0F || !in_one.front().is_reference_code()) return in_one;
   return ways(true);
 }

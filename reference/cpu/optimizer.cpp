@@ -1,6 +1,6 @@
-// AdamW, Lion and SGD over all parameters in one pass, in place, AdamW with or without clipping; what is done to all
-// gradients before (formulas: reference/ops/optimizer.h). Step and learning rate are read when it runs, so that one
-// launch serves every step.
+// AdamW, Lion and SGD over all parameters in one pass, in place, AdamW optionally with clipping; and ops on all
+// gradients. Formulas: reference/ops/optimizer.h. Step and learning rate are read at run time, so one launch serves
+// every step.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -19,19 +19,19 @@
 namespace gpubench::cpu {
 namespace {
 
-/// min(1, limit / (norm + 1e-6)), rounded once; a NaN norm stays NaN.
+/// min(1, limit / (norm + 1e-6)), rounded once; keeps NaN.
 float clip_factor(float norm, double limit) {
   const double ratio = limit / (static_cast<double>(norm) + 1e-6);
   return static_cast<float>(ratio >= 1.0 ? 1.0 : ratio);
 }
 
-// How one optimizer updates: what its call binds, and the factors of one step, computed in f64 and each rounded once.
-// update_run() then applies these to a run of one parameter.
+// An optimizer's operands and the factors of a step, computed in f64 and rounded once. update_run() applies them to a
+// run of a parameter.
 
 struct AdamWRule {
   AdamW hyper;
   double limit = 0.0;
-  const float* norm = nullptr;  ///< null: gradients are not clipped
+  const float* norm = nullptr;  ///< null: no clipping
   const float* lr = nullptr;
   const std::int32_t* step = nullptr;
 
@@ -87,7 +87,7 @@ struct Parameter {
   float* w = nullptr;
   Source g;
   float* m = nullptr;
-  float* v = nullptr;  ///< null where the optimizer keeps one moment
+  float* v = nullptr;  ///< null for optimizers with one moment
   Sink copy;
 };
 
@@ -96,7 +96,7 @@ struct Update {
   int threads = 1;
   Rule rule;
   bool copies = false;
-  const float* found_inf = nullptr;  ///< null: nothing is skipped
+  const float* found_inf = nullptr;  ///< null: no step is skipped
   TensorList list;
   std::vector<Parameter> parameters;
 
@@ -140,9 +140,9 @@ Plan plan_update(const OpCall& call, std::span<const TensorSpec> tensors, const 
     }
     for (const TensorSpec& tensor : inputs) expect_f32_or_bf16(call, tensor);
     if (!share_one_run(inputs)) {
-      refuse(call,
-             fmt::format("{} and what belongs to it have different layouts, or gaps; expected dense ones in one order",
-                         weight->to_string()));
+      refuse(call, fmt::format("{} and its gradient, moments or copy have different layouts or gaps; expected dense "
+                               "tensors in one order",
+                               weight->to_string()));
     }
     work.list.add(weight->shape.elements());
     if (work.copies) copy_bytes += operand.at("copy", t).bytes();
@@ -164,12 +164,10 @@ Plan plan_update(const OpCall& call, std::span<const TensorSpec> tensors, const 
   });
 }
 
-// Ops on all gradients together: their norm, the scaling that limits it, and taking off the loss's scale, which adapts.
-
-/// Longest run that is read in place; keeps the partial sums of gradient_norm short.
+/// Longest run read in place; keeps partial sums of gradient_norm short.
 constexpr std::int64_t direct_block = 4096;
 
-/// Squares are summed in f64: gradients of 1e-30 count, and those of 1e30 do not overflow.
+/// Squares are summed in f64: 1e-30 counts, and 1e30 does not overflow.
 struct SquareSum {
   int threads = 1;
   TensorList list;
@@ -200,7 +198,6 @@ struct SquareSum {
   }
 };
 
-/// Gradients, and what is made of each of their elements.
 struct GradientPairs {
   int threads = 1;
   TensorList list;
@@ -214,7 +211,6 @@ struct GradientPairs {
       results.emplace_back(result, streaming && result.data != gradient->data);
     }
   }
-  /// Calls make(x, count, y) for runs of them.
   template <class Make>
   void over_runs(const Make& make) const {
     parallel_chunks(threads, list.length(), element_grain, [&](std::int64_t begin, std::int64_t end) {
@@ -276,18 +272,18 @@ struct ScaleUpdate {
   }
 };
 
-/// Lists `tensors`, which must be dense f32 or bf16.
+/// A list of `tensors`. Throws Unsupported unless they are dense f32 or bf16.
 TensorList list_of(const OpCall& call, std::span<const TensorSpec> tensors) {
   TensorList list;
   for (const TensorSpec& tensor : tensors) {
     expect_f32_or_bf16(call, tensor);
-    if (!is_dense(tensor)) refuse_layout(call, tensor, "a dense one");
+    if (!is_dense(tensor)) refuse_layout(call, tensor, "dense");
     list.add(tensor.shape.elements());
   }
   return list;
 }
 
-// adamw, clip_adamw, lion, sgd. Weights and moments f32.
+// adamw, clip_adamw, lion, sgd. Weights and moments in f32.
 Plan plan_adamw(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const AdamWCall places = adamw_call(call);
   return plan_update(call, tensors, context, AdamWRule{places.adamw, places.limit.value_or(0.0)});
@@ -301,7 +297,7 @@ Plan plan_sgd(const OpCall& call, std::span<const TensorSpec> tensors, const Cpu
   return plan_update(call, tensors, context, SgdRule{call.attributes.as<Sgd>()});
 }
 
-// Gradients dense in any order.
+// Dense gradients, in any order.
 Plan plan_gradient_norm(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   expect_type(call, tensors.back(), DType::f32);
   SquareSum work;
@@ -331,7 +327,7 @@ Plan plan_clip(const OpCall& call, std::span<const TensorSpec> tensors, const Cp
   });
 }
 
-// Unscaled gradients f32.
+// Unscaled gradients in f32.
 Plan plan_unscale(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const Named<TensorSpec> operand(call, tensors);
   expect_type(call, operand, {"scale", "found_inf"}, DType::f32);
@@ -342,7 +338,7 @@ Plan plan_unscale(const OpCall& call, std::span<const TensorSpec> tensors, const
     const TensorSpec& unscaled = operand.at("g'", i);
     expect_f32_or_bf16(call, *gradient);
     expect_type(call, unscaled, DType::f32);
-    if (!share_one_run(std::array{*gradient, unscaled})) refuse_layout(call, *gradient, "one as dense as its result's");
+    if (!share_one_run(std::array{*gradient, unscaled})) refuse_layout(call, *gradient, "the result's dense layout");
     work.list.add(gradient->shape.elements());
     if (gradient->dtype != unscaled.dtype) bytes += unscaled.bytes();
   }

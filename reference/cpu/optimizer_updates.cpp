@@ -47,7 +47,7 @@ void UpdateSgd(const float* g, const SgdFactors& f, std::int64_t count, float* w
   });
 }
 
-// By four vectors, so that an addition need not wait for the previous one.
+// In four vectors, which hides the latency of additions.
 double SumOfSquares(const float* g, std::int64_t count) {
   const hn::Repartition<double, Floats> doubles;
   const hn::Half<Floats> floats;

@@ -14,19 +14,19 @@
 namespace gpubench::cpu {
 namespace {
 
-// Not a multiple of any vector: the ends are part of the kernel.
+// Not a multiple of any vector length, to test the ends.
 constexpr std::int64_t count = 203;
 using Row = std::array<float, 256>;
 
-// An exponential is within 3 units of the last place, and rounds its argument, half a unit for every 1 of its size: 17
-// for GELU's largest here, 28. Twice as much is left for the rest; a wrong instruction is wrong by thousands.
+// exp is within 3 ulp, plus half a unit per unit of its rounded argument: 17 at GELU's largest here, 28. Twice that is
+// left for the rest; a wrong instruction is off by thousands.
 constexpr double largest_relative_error = 50.0 * 0x1p-24;
 
 bool near(float got, double wanted) {
   return std::fabs(static_cast<double>(got) - wanted) <= largest_relative_error * std::fabs(wanted);
 }
 
-// Whole numbers from -8 to 8 in no simple order: their sums and products are exact.
+// Whole numbers from -8 to 8 in irregular order: sums and products are exact.
 Row whole_numbers(int factor) {
   Row numbers{};
   for (std::size_t i = 0; i < numbers.size(); ++i)
@@ -155,7 +155,7 @@ bool pointwise_holds(const PointwiseKernel& kernel, double (*expected)(double x)
     run(&from, 0.0F, count, &to);
     stream_fence();
     for (std::size_t i = 0; i < count; ++i) {
-      // Next to 0, and where the normal distribution's tail cancels, in part of the largest.
+      // Near 0, and where the normal distribution's tail cancels, relative to the largest value.
       const double wanted = expected(static_cast<double>(x[i]));
       const double error = std::fabs(static_cast<double>(y[i]) - wanted);
       if (!(error <= largest_relative_error * (std::fabs(wanted) + 0.125))) return false;
@@ -223,7 +223,7 @@ bool product_holds(void (*multiply)(const BlockExtents& extents, Rows<const bf16
   std::array<bf16, k * n> b{}, packed{};
   for (std::size_t i = 0; i < a.size(); ++i) a[i] = narrow<bf16>(static_cast<float>(i * 5 % 13) - 6.0F);
   for (std::size_t i = 0; i < b.size(); ++i) b[i] = narrow<bf16>(static_cast<float>(i * 3 % 11) - 5.0F);
-  for (std::int64_t column = 0; column < n; ++column) {  // as block_matmul.h says: panels of 32 columns of pairs
+  for (std::int64_t column = 0; column < n; ++column) {  // panels of 32 columns of pairs (block_matmul.h)
     for (std::int64_t row = 0; row < k; ++row) {
       const std::int64_t panel = column / block_grain, inside = column % block_grain;
       packed[static_cast<std::size_t>(panel * k * block_grain + row / 2 * 2 * block_grain + 2 * inside + row % 2)] =

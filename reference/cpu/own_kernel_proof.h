@@ -1,7 +1,5 @@
-// Kernels of our own, compared with the same arithmetic in plain C++.
-//
-// Each function runs kernels on a few hundred numbers, chosen so that the result is exact wherever it can be. The
-// caller must survive a crash: isa_proof.cpp.
+// Own kernels, compared with plain C++ on a few hundred numbers that give exact results where possible. The caller must
+// survive a crash: isa_proof.cpp.
 #pragma once
 
 #include <functional>
@@ -14,17 +12,17 @@
 
 namespace gpubench::cpu {
 
-/// The kernels of one instruction set, whose name is as the kernel prints it.
+/// Kernels of one instruction set, with the kernel's (Linux) name for it.
 struct OwnKernels {
   std::string isa;
-  bool (*announced)();  ///< by CPUID, and by the system where it must agree
-  bool (*hold)();       ///< runs them all; false where one is wrong
+  bool (*announced)();  ///< by CPUID and, if needed, the system's permission
+  bool (*hold)();       ///< runs all of them; false if one is wrong
 };
 
-/// "avx2" and "avx512", for which Highway compiles kernels, in this order; "avx512_bf16", "amx_bf16".
+/// "avx2" and "avx512" (compiled by Highway), "avx512_bf16", "amx_bf16", in this order.
 [[nodiscard]] std::span<const OwnKernels> own_kernels();
 
-/// Kernels in Highway, for the instruction set that it uses now.
+/// Highway kernels for the current instruction set.
 [[nodiscard]] bool vector_kernels_hold();
 
 [[nodiscard]] bool runs_hold(const Runs& runs);
@@ -32,7 +30,7 @@ struct OwnKernels {
 [[nodiscard]] bool softmax_holds(void (*in_place)(const ScoreBlock& block));
 [[nodiscard]] bool product_holds(void (*multiply)(const BlockExtents& extents, Rows<const bf16> a, const bf16* b,
                                                   Rows<float> c, bool accumulate));
-/// Of 160 numbers.
+/// For 160 numbers.
 [[nodiscard]] bool narrowing_holds(const std::function<void(const float* from, bf16* to)>& narrow);
 
 }  // namespace gpubench::cpu

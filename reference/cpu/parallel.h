@@ -1,4 +1,4 @@
-// Splitting work over the threads of one rank, always in the same way, so that results do not depend on timing.
+// Splits work over the threads of a rank, always in the same way, so that results do not depend on timing.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace gpubench::cpu {
 
-/// Part `index` of [0, total) cut into `parts` nearly equal pieces at multiples of `grain`.
+/// Part `index` of [0, total), cut into `parts` nearly equal pieces at multiples of `grain`.
 struct Chunk {
   std::int64_t begin = 0;
   std::int64_t end = 0;
@@ -19,14 +19,14 @@ struct Chunk {
   return {std::min(begin, total), std::min(end, total)};
 }
 
-/// How many pieces parallel_chunks() makes: what a kernel that keeps one partial result per piece allocates.
+/// Number of pieces of parallel_chunks(): for kernels with one partial result per piece.
 [[nodiscard]] inline int chunk_count(int threads, std::int64_t total, std::int64_t grain) {
   const std::int64_t grains = (total + grain - 1) / grain;
   return static_cast<int>(std::clamp<std::int64_t>(grains, 1, threads));
 }
 
-/// Calls work(begin, end) for nearly equal pieces of [0, total), one per thread, cut at multiples of `grain` (at least
-/// 1: what is worth waking a thread for, a cache line at the very least). The pieces depend on the arguments only.
+/// Calls work(begin, end) for nearly equal pieces of [0, total), one per thread, cut at multiples of `grain`: at least
+/// 1, the minimum worth a thread. The pieces depend on the arguments only.
 template <class Work>
 void parallel_chunks(int threads, std::int64_t total, std::int64_t grain, const Work& work) {
   if (total <= 0) return;
@@ -42,8 +42,7 @@ void parallel_chunks(int threads, std::int64_t total, std::int64_t grain, const 
   }
 }
 
-/// Calls work(part, chunk) for each of those pieces, of nothing for one empty one: for kernels that keep a result per
-/// piece.
+/// Calls work(part, chunk) for each piece (one empty piece if total is 0): for kernels with one result per piece.
 template <class Work>
 void parallel_parts(int threads, std::int64_t total, std::int64_t grain, const Work& work) {
   const int parts = chunk_count(threads, total, grain);
@@ -52,10 +51,10 @@ void parallel_parts(int threads, std::int64_t total, std::int64_t grain, const W
   });
 }
 
-// Many tensors as one line of elements, cut evenly over threads: which multi-tensor ops iterate over.
+// Many tensors as one range of elements, cut evenly over threads, for multi-tensor ops.
 
-/// Where each tensor is on the line. Each takes whole multiples of `alignment` elements, so that every cut at such a
-/// multiple is at a cache line of its tensor.
+/// Position of each tensor in the range. Tensors start at multiples of `alignment` elements, so that cuts at such
+/// multiples are at cache lines.
 class TensorList {
  public:
   static constexpr std::int64_t alignment = 64;
@@ -66,10 +65,9 @@ class TensorList {
     length_ += (elements + alignment - 1) / alignment * alignment;
   }
 
-  /// Of the whole line.
   [[nodiscard]] std::int64_t length() const { return length_; }
 
-  /// Calls visit(tensor index, first element, count) for what [begin, end) of the line covers, in order.
+  /// Calls visit(tensor index, first element, count) for the parts of tensors in [begin, end), in order.
   template <class Visit>
   void visit(std::int64_t begin, std::int64_t end, const Visit& visit) const {
     const auto after = std::upper_bound(begins_.begin(), begins_.end(), begin);

@@ -1,4 +1,4 @@
-// Ops that treat every element alike: one plan for all of them, and the arithmetic of each in Highway.
+// Elementwise ops: one plan for all, and their arithmetic in Highway.
 #include "reference/cpu/runs.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ HWY_INLINE V modulate(V x, V scale, V shift) { return hn::MulAdd(x, hn::Add(all(
 HWY_INLINE V modulate_backward(V dy, V scale) { return hn::Mul(dy, hn::Add(all(1.0F), scale)); }
 HWY_INLINE V gelu_tanh_backward(V x, V dy) { return hn::Mul(dy, gelu_tanh_derivative(x)); }
 HWY_INLINE V gelu_erf_backward(V x, V dy) { return hn::Mul(dy, gelu_erf_derivative(x)); }
-HWY_INLINE V relu(V x) { return hn::IfThenElse(x < all(0.0F), all(0.0F), x); }  // a NaN spreads
+HWY_INLINE V relu(V x) { return hn::IfThenElse(x < all(0.0F), all(0.0F), x); }  // NaN stays
 HWY_INLINE V relu_backward(V y, V dy) { return hn::IfThenElse(y <= all(0.0F), all(0.0F), dy); }
 HWY_INLINE V squared_relu(V x) { return hn::Mul(relu(x), relu(x)); }
 HWY_INLINE V squared_relu_backward(V x, V dy) {
@@ -59,7 +59,7 @@ void run_streaming(const float* const* x, float factor, std::int64_t count, floa
   map_streaming(y[0], count, Arithmetic<op>{factor}, x[k]...);
 }
 
-/// Of an op of one output and these inputs.
+/// For an op with one output and these inputs.
 template <auto op, std::size_t... k>
 constexpr PointwiseKernel kernel{run<op, k...>, run_streaming<op, k...>};
 
@@ -74,7 +74,7 @@ void swiglu_backward(const float* const* x, float /*none*/, std::int64_t count, 
 
 PointwiseKernel FindPointwise(const OpKind& kind, bool gelu_is_tanh) {
   if (kind == add_kind) return kernel<add, 0, 1>;
-  if (kind == cast_kind) return {run<same, 0>, nullptr, true};  // rounded where the sink narrows
+  if (kind == cast_kind) return {run<same, 0>, nullptr, true};  // the sink rounds
   if (kind == gelu_backward_kind)
     return gelu_is_tanh ? kernel<gelu_tanh_backward, 0, 1> : kernel<gelu_erf_backward, 0, 1>;
   if (kind == gelu_forward_kind) return gelu_is_tanh ? kernel<gelu_tanh, 0> : kernel<gelu_erf, 0>;
@@ -106,14 +106,14 @@ HWY_EXPORT(FindPointwise);
 constexpr std::size_t max_inputs = 3;
 constexpr std::size_t max_outputs = 2;
 
-/// Bound pointwise work. Views are those of the inputs, then of the outputs.
+/// Views of the inputs, then of the outputs.
 struct Pointwise {
   PointwiseKernel kernel{};
   float factor = 0.0F;
   int threads = 1;
   std::size_t inputs = 1, outputs = 1;
   std::array<RowView, max_inputs + max_outputs> views;
-  std::array<std::int64_t, max_inputs + max_outputs> repeats{1, 1, 1, 1, 1};  // rows of y that one of a view's is for
+  std::array<std::int64_t, max_inputs + max_outputs> repeats{1, 1, 1, 1, 1};  // rows of y per row of a view
   std::array<Source, max_inputs> x;
   std::array<Sink, max_outputs> y;
   bool inputs_staged = false, outputs_staged = false;
@@ -170,12 +170,12 @@ PointwiseKernel pointwise_kernel(const OpKind& kind, GeluForm form) {
 
 namespace {
 
-// Every op of reference/ops/pointwise.h. Dense in one order, or rows with a stride.
+// All ops of reference/ops/pointwise.h. Dense tensors with equal strides, or strided rows.
 Plan plan_pointwise(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   Pointwise work;
   const bool is_gelu = call.kind == gelu_forward_kind || call.kind == gelu_backward_kind;
   work.kernel = pointwise_kernel(call.kind, is_gelu ? call.attributes.as<Gelu>().form : GeluForm::tanh);
-  if (work.kernel.block == nullptr) refuse(call, "there is no kernel for it");
+  if (work.kernel.block == nullptr) refuse(call, "no kernel for this op");
   if (call.kind == scale_kind) work.factor = static_cast<float>(call.attributes.as<Scale>().factor);
   if (call.kind == triad_kind) work.factor = static_cast<float>(call.attributes.as<Triad>().factor);
   work.threads = context.threads;
@@ -200,7 +200,7 @@ Plan plan_pointwise(const OpCall& call, std::span<const TensorSpec> tensors, con
                    }
                    for (std::size_t j = 0; j < work.outputs; ++j) {
                      const Tensor& y = bound[work.inputs + j];
-                     // An output updated in place was just read: it is in the cache, and streaming would evict it.
+                     // An in-place output was just read: it is cached, and streaming would evict it.
                      const auto reads = bound.first(work.inputs);
                      const bool in_place = std::any_of(reads.begin(), reads.end(),
                                                        [&y](const Tensor& read) { return read.data == y.data; });

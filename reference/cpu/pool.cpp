@@ -1,6 +1,5 @@
-// Pooling, NHWC. Each position of the image that is written gathers the places that it depends on, those of its window
-// or those of the windows that it lies in, and goes through them once for every vector of channels. Gradients are
-// gathered too, so that no two threads write one element.
+// Pooling, NHWC. Each written position gathers the elements of its window, or the windows that contain it, for one
+// vector of channels after another. Gathering gradients avoids concurrent writes to an element.
 #include "reference/ops/pool.h"
 
 #include <algorithm>
@@ -27,24 +26,23 @@
 #define GPUBENCH_POOL_TAPS
 namespace gpubench::cpu {
 
-/// What a position depends on: first channels in the image that is read.
+/// Sources of a position: first channels in the image that is read.
 struct Taps {
-  static constexpr std::size_t most = 256;  ///< of a window with an index; larger ones are summed in several turns
+  static constexpr std::size_t most = 256;  ///< of a window with an index; larger windows take several turns
   std::size_t count = 0;
   bool first_turn = true;
   std::array<std::int64_t, most> place;
-  std::array<std::int32_t, most> number;  ///< in its window
+  std::array<std::int32_t, most> number;  ///< index in its window
   std::array<float, most> factor;
 };
 
-/// For elements T of the image that is read, for the instruction set in use.
 template <class T>
 struct TapKernels {
-  /// The largest of the taps, a NaN before any number, and the number of the first tap that has it.
+  /// The largest tap (NaN if any) and the number of the first tap that has it.
   void (*keep_larger)(const T* x, const Taps& taps, std::int64_t channels, float* y, std::uint8_t* index);
-  /// The sum of those whose index is their number; added to dx after the first turn.
+  /// Sum of taps whose index is their number; added to dx after the first turn.
   void (*add_chosen)(const T* dy, const Taps& taps, std::int64_t channels, float* dx, const std::uint8_t* index);
-  /// The sum of taps by their factors; added to y after the first turn.
+  /// Sum of taps times factors; added to y after the first turn.
   void (*add_scaled)(const T* x, const Taps& taps, std::int64_t channels, float* y);
 };
 
@@ -54,8 +52,8 @@ struct TapKernels {
 HWY_BEFORE_NAMESPACE();
 namespace gpubench::cpu::HWY_NAMESPACE {
 
-/// Calls group(how many vectors, lanes, first channel) until all channels are done: four vectors at a time, so that a
-/// tap is read in longer runs and four chains of results are under way.
+/// Calls group(number of vectors, lanes, first channel) for all channels: four vectors at a time, for longer runs per
+/// tap and four independent chains.
 template <class Group>
 HWY_INLINE void over_groups(std::int64_t channels, const Group& group) {
   std::int64_t c = 0;
@@ -69,7 +67,7 @@ void keep_larger(const T* x, const Taps& taps, std::int64_t channels, float* y, 
   over_groups(channels, [&](auto vectors, auto lanes, std::int64_t c) HWY_ATTR {
     V best[vectors], chosen[vectors];
     for (int k = 0; k < vectors; ++k) {
-      // Where nothing is larger than the first of them, it is that: all are -infinity.
+      // If all taps are -infinity, the first one is chosen.
       best[k] = all(-std::numeric_limits<float>::infinity());
       chosen[k] = all(static_cast<float>(taps.number[0]));
     }
@@ -89,7 +87,6 @@ void keep_larger(const T* x, const Taps& taps, std::int64_t channels, float* y, 
   });
 }
 
-/// Adds term(tap, first element) of each tap.
 template <class Term>
 HWY_INLINE void add_terms(const Taps& taps, std::int64_t channels, float* y, const Term& term) {
   over_groups(channels, [&](auto vectors, auto lanes, std::int64_t c) HWY_ATTR {
@@ -130,11 +127,11 @@ namespace {
 HWY_EXPORT(TapKernelsF32);
 HWY_EXPORT(TapKernelsBf16);
 
-/// A pixel of the image that is written, and some of its channels.
+/// A written pixel and a range of its channels.
 struct Pixel {
   std::int64_t n, row, column;
   std::int64_t first_channel, channels;
-  std::int64_t element;  ///< the first of them
+  std::int64_t element;  ///< index of the first channel
   float* values;
 };
 
@@ -142,12 +139,12 @@ struct PoolWork {
   PoolExtents extents;
   bool counts_padding = false, backward = false, averages = false;
   std::int64_t read_rows = 0, read_columns = 0;            ///< of the image that is read
-  std::vector<PoolAxis::Range> row_ranges, column_ranges;  ///< of it, for each row and column written
+  std::vector<PoolAxis::Range> row_ranges, column_ranges;  ///< read ranges per written row and column
   bool is_bf16 = false;
   int threads = 1;
-  const std::byte* from = nullptr;  ///< x, or dy
-  Sink to;                          ///< y, or dx
-  std::uint8_t* index = nullptr;    ///< written by the largest element's forward, read by its backward
+  const std::byte* from = nullptr;  ///< x or dy
+  Sink to;                          ///< y or dx
+  std::uint8_t* index = nullptr;    ///< output of max_pool_forward, input of max_pool_backward
 
   void operator()() const {
     is_bf16 ? run(HWY_DYNAMIC_DISPATCH(TapKernelsBf16)()) : run(HWY_DYNAMIC_DISPATCH(TapKernelsF32)());
@@ -167,8 +164,8 @@ struct PoolWork {
     });
   }
 
-  /// Calls compute(pixel) for every pixel of the image that is written. Blocks of neighbouring ones that stay in the
-  /// first-level cache are stored at once.
+  /// Calls compute(pixel) for every written pixel. Blocks of neighbouring pixels that fit in the L1 cache are stored
+  /// together.
   template <class Compute>
   void for_each_pixel(const Shape& out, const Compute& compute) const {
     const std::int64_t c = extents.c, width = out[2];
@@ -194,8 +191,8 @@ struct PoolWork {
     });
   }
 
-  /// Calls reduce(taps) with what `at` depends on, in turns where that is much: the elements of its window, or the
-  /// windows that it lies in and its place in each.
+  /// Calls reduce(taps), in turns if there are many: the elements of `at`'s window, or the windows that contain it and
+  /// its place in each.
   template <class Reduce>
   void over_taps(const Pixel& at, Taps& taps, const Reduce& reduce) const {
     const PoolAxis &v = extents.vertical, &h = extents.horizontal;
@@ -219,7 +216,7 @@ struct PoolWork {
     reduce(taps);
   }
 
-  /// 1 / the number of elements of a window that count.
+  /// 1 / the number of counted elements of a window.
   [[nodiscard]] float reciprocal(std::int64_t row, std::int64_t column) const {
     const PoolAxis &v = extents.vertical, &h = extents.horizontal;
     return 1.0F / static_cast<float>(counts_padding ? v.padded_elements(row) * h.padded_elements(column)
@@ -227,7 +224,7 @@ struct PoolWork {
   }
 };
 
-// max_pool and average_pool, forward and backward. All row-major.
+// max_pool and average_pool, forward and backward; row-major.
 Plan plan_pool(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const Named<TensorSpec> operand(call, tensors);
   expect_f32_or_bf16(call, operand, {"x", "y", "dx", "dy"});

@@ -1,5 +1,4 @@
-// Scaled copies in 8 and 4 bits. A thread works on runs of f32 that stay in the first-level cache; numbers are encoded
-// by integer arithmetic on their bits, without branches.
+// Scaled copies in 8 and 4 bits. A thread encodes runs of f32 in the L1 cache by integer arithmetic, without branches.
 #include "reference/ops/quantize.h"
 
 #include <algorithm>
@@ -23,42 +22,40 @@
 #define GPUBENCH_ENCODINGS
 namespace gpubench::cpu {
 
-/// Of infinity in f32; those of NaN are larger.
+/// f32's infinity; NaN has larger bits.
 inline constexpr std::uint32_t infinity_bits = 0x7f800000U;
 
-/// A narrow type, by what encoding a number takes.
+/// Encoding parameters of a narrow type.
 struct Narrow {
-  std::uint32_t cut;           ///< bits of an f32's fraction that go
-  std::uint32_t rebias;        ///< what its exponent is above that of the type, at its place
-  std::uint32_t min_normal;    ///< bits of the f32
-  float subnormal_units;       ///< 1 / the smallest number
-  std::uint32_t last;          ///< what is larger becomes this: the largest number, infinity or NaN
+  std::uint32_t cut;         ///< dropped fraction bits of an f32
+  std::uint32_t rebias;      ///< difference of the exponent biases, shifted into place
+  std::uint32_t min_normal;  ///< as bits of an f32
+  float subnormal_units;     ///< 1 / the smallest number
+  std::uint32_t last;        ///< code of larger values: the largest number, infinity or NaN
   std::uint32_t nan, sign;
 };
 
-// Formats of blocks: a run of whole blocks goes through loops over the elements for their largest, over the blocks for
-// their scales, and over the elements again for their codes.
+// Block formats: a run of whole blocks takes three loops: largest magnitudes, scales per block, codes.
 
 constexpr std::int64_t max_blocks = block_elements / 16;
 
-/// x[i] becomes the code of x[i] * factor / divisor, of mx of x[i] * factor. Loops over blocks go through all of them,
-/// one vector, however many there are.
+/// The code of x[i] is that of x[i] * factor / divisor; for mx of x[i] * factor. Loops over blocks always cover a whole
+/// vector of blocks.
 struct BlockScales {
   alignas(64) std::array<std::uint32_t, max_blocks> largest{};  ///< bits of the magnitude
   alignas(64) std::array<float, max_blocks> factor, divisor;
   alignas(64) std::array<std::uint8_t, max_blocks> codes;
 };
 
-/// Kernels for the instruction set in use.
 struct Encodings {
-  /// codes[i] = x[i] factor.
+  /// codes[i] = code of x[i] factor.
   void (*encode)(const float* x, float factor, std::int64_t count, const Narrow& to, std::uint8_t* codes);
-  /// Bits of the largest magnitude: integers in the order of their numbers, NaN above infinity.
+  /// Bits of the largest magnitude: ordered as the numbers, NaN above infinity.
   std::uint32_t (*largest)(const float* x, std::int64_t count);
-  /// Two codes of four bits to a byte, the first in its low half.
+  /// Packs two 4-bit codes per byte, the first in the low half.
   void (*pack_halves)(const std::uint8_t* codes, std::int64_t count, std::uint8_t* to);
-  /// `above`: what the largest number of the type has for an exponent; `covers`: one more where the fraction of the
-  /// largest magnitude is above `fraction`, that of the type's largest number. Below 0 there is no exponent.
+  /// `above`: exponent of the type's largest number. `covers`: one more if the largest magnitude's fraction exceeds
+  /// `fraction`, that of the type's largest number. Exponents are clamped at 0.
   void (*scale_mx)(const float* x, std::int64_t blocks, std::uint32_t above, bool covers, std::uint32_t fraction,
                    BlockScales& scales, float* scaled);
   /// `e4m3`: saturating.
@@ -75,7 +72,7 @@ namespace gpubench::cpu::HWY_NAMESPACE {
 HWY_INLINE hn::Vec<Words> words(std::uint32_t bits) { return hn::Set(Words(), bits); }
 HWY_INLINE hn::Vec<Words> magnitude_of(V x) { return hn::And(hn::BitCast(Words(), x), words(0x7fffffffU)); }
 
-// To nearest, ties to even. Below the normal numbers, adding 2^23 rounds to a whole number of smallest ones.
+// To nearest even. Below the normal numbers, adding 2^23 rounds to a multiple of the smallest number.
 HWY_INLINE hn::Vec<Words> encoded(V x, const Narrow& to) {
   const int cut = static_cast<int>(to.cut);
   const auto bits = hn::BitCast(Words(), x), magnitude = magnitude_of(x);
@@ -104,7 +101,7 @@ std::uint32_t largest_magnitude(const float* x, std::int64_t count) {
   return largest_lane(largest);
 }
 
-// The compiler makes vectors of this loop.
+// The compiler vectorizes this loop.
 void pack_halves(const std::uint8_t* codes, std::int64_t count, std::uint8_t* to) {
   for (std::int64_t i = 0; i < count / 2; ++i)
     to[i] = static_cast<std::uint8_t>(codes[2 * i] | (codes[2 * i + 1] << 4U));
@@ -119,7 +116,6 @@ HWY_INLINE void largest_of_each(const float* x, std::int64_t blocks, std::uint32
   }
 }
 
-// The elements on the scales of their blocks.
 template <std::int64_t block, bool divides>
 HWY_INLINE void scale_each(const float* x, const BlockScales& scales, std::int64_t blocks, float* scaled) {
   for (std::int64_t b = 0; b < blocks; ++b) {
@@ -140,7 +136,7 @@ void scale_mx(const float* x, std::int64_t blocks, std::uint32_t above, bool cov
     const auto is_covered = hn::And(largest, words(0x7fffffU)) > words(covers ? fraction : 0x7fffffU);
     const auto wanted = hn::Add(hn::ShiftRight<23>(largest), hn::IfThenElseZero(is_covered, words(1)));
     const auto exponent = hn::Sub(hn::Max(wanted, words(above)), words(above));
-    // 2^(127 - exponent), whose last one is subnormal.
+    // 2^(127 - exponent); the last one is subnormal.
     const auto power = hn::ShiftLeft<23>(hn::Sub(words(254), hn::Min(exponent, words(254))));
     const auto bits = hn::IfThenElse(exponent < words(254), power, words(0x400000U));
     hn::StoreU(hn::BitCast(Floats(), bits), Floats(), &scales.factor[b]);
@@ -161,9 +157,9 @@ void scale_nvfp4(const float* x, std::int64_t blocks, float scale, const Narrow&
     const auto is_subnormal = hn::And(code, words(0x78U)) == words(0);
     const V magnitude =
         hn::IfThenElse(hn::RebindMask(Floats(), is_subnormal), subnormal, hn::BitCast(Floats(), normal));
-    const auto sign = hn::ShiftLeft<24>(hn::And(code, words(0x80U)));  // of a scale below 0
+    const auto sign = hn::ShiftLeft<24>(hn::And(code, words(0x80U)));  // for scales below 0
     const V divisor = hn::BitCast(Floats(), hn::Xor(hn::BitCast(Words(), magnitude), sign));
-    const auto none = magnitude == all(0.0F);  // zeros of x's sign
+    const auto none = magnitude == all(0.0F);  // zeros keep x's sign
     store(hn::IfThenElse(none, all(0.0F), all(scale)), &scales.factor[b]);
     store(hn::IfThenElse(none, all(1.0F), divisor), &scales.divisor[b]);
     store(hn::IfThenElse(largest < words(infinity_bits), code, words(0x7fU)), &scales.codes[b]);
@@ -190,11 +186,11 @@ Narrow narrow_of(DType to, bool saturate) {
   switch (to) {
     case DType::f8_e4m3: return {20, 120U << 3U, 121U << 23U, 0x1p9F, saturate ? 0x7eU : 0x7fU, 0x7f, 0x80};
     case DType::f8_e5m2: return {21, 112U << 2U, 113U << 23U, 0x1p16F, saturate ? 0x7bU : 0x7cU, 0x7f, 0x80};
-    default: return {22, 126U << 1U, 127U << 23U, 0x1p1F, 7, 7, 8};  // NaN is the largest number, +6
+    default: return {22, 126U << 1U, 127U << 23U, 0x1p1F, 7, 7, 8};  // NaN becomes the largest number, +6
   }
 }
 
-/// Largest magnitude of x, and its 8-bit values where these are wanted.
+/// Largest magnitude of x, and 8-bit values if requested.
 struct QuantizeWork {
   int threads = 1;
   std::int64_t elements = 0;
@@ -238,7 +234,7 @@ struct ScaleWork {
   const float* history = nullptr;
   float* scale = nullptr;
 
-  // By exponents; one less where the significand of the largest is above 1.75, that of the types' largest numbers.
+  // By exponents; one less if the largest significand is above 1.75, that of the types' largest numbers.
   void operator()() const {
     const float largest = std::bit_cast<float>(encodings().largest(history, count));
     *scale = 1.0F;
@@ -257,7 +253,7 @@ struct BlocksWork {
   Narrow to{};
   std::uint32_t of_type = 0;  ///< exponent of the type's largest number
   Source x;
-  const float* scale = nullptr;  ///< of the tensor, for nvfp4
+  const float* scale = nullptr;  ///< the tensor's, for nvfp4
   Target values;
   std::uint8_t* scales = nullptr;
 
@@ -294,7 +290,7 @@ struct BlocksWork {
   }
 };
 
-// quantize, amax and quantize_blocks: all row-major.
+// quantize, amax and quantize_blocks; row-major.
 Plan plan_quantize(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const Named<TensorSpec> operand(call, tensors);
   expect_f32_or_bf16(call, operand, {"x"});

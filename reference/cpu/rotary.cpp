@@ -1,5 +1,5 @@
-// A thread works on a run of heads of one token, which share a row of the tables, in the first-level cache. Large
-// outputs are computed in a scratch block there and stored around the caches.
+// A thread rotates a run of heads of one token, which share a table row, in the L1 cache. Large outputs are computed in
+// a scratch block and streamed.
 #include "reference/cpu/kernel.h"
 
 #include <algorithm>
@@ -22,8 +22,8 @@
 #define GPUBENCH_ROTARY_HEADS
 namespace gpubench::cpu {
 
-/// Heads of one token, whose pairs are turned by the same angles. Strides are in bytes, from one head to the next. x
-/// and y may be the same memory: each pair is read before it is written, and no other touches it.
+/// Heads of one token, whose pairs rotate by the same angles. Strides in bytes between heads. x and y may be the same
+/// memory: each pair is read before it is written.
 struct HeadRun {
   const std::byte* x = nullptr;
   std::byte* y = nullptr;
@@ -74,7 +74,7 @@ HWY_INLINE void turn_interleaved_f32(const std::byte* x, std::byte* y, const Hea
   std::copy_n(some, 2 * (pairs - i), to + 2 * i);
 }
 
-// A pair of neighbours is one 32-bit number, which need not be deinterleaved; here kept in a float.
+// A pair of neighbouring bf16 is one 32-bit number, kept in a float: no deinterleaving needed.
 static_assert(std::endian::native == std::endian::little);
 
 HWY_INLINE void turn_interleaved_bf16(const std::byte* x, std::byte* y, const HeadRun& run) {
@@ -125,7 +125,7 @@ namespace {
 
 HWY_EXPORT(FindTurn);
 
-/// Elements between sequences, tokens and heads.
+/// In elements.
 struct Strides {
   std::int64_t sequence = 0, token = 0, head = 0;
 };

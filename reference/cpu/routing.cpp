@@ -1,5 +1,5 @@
-// Top-k routing: a token at a time, its scores on the stack. The k best are kept sorted while the scores pass by; each
-// comparison is strict, so that of equal ones the first stays in front.
+// Top-k routing, one token at a time, with its scores on the stack. The k best are kept sorted; comparisons are strict,
+// so that the first of equal scores stays in front.
 #include "reference/ops/routing.h"
 
 #include <fmt/core.h>
@@ -18,7 +18,6 @@ namespace {
 constexpr std::int64_t max_experts = 1024;
 constexpr std::int64_t max_chosen = 64;
 
-/// What both ways have in common: the scores of a token.
 struct Router {
   int threads = 1;
   std::int64_t tokens = 0, experts = 0, k = 1;
@@ -50,7 +49,7 @@ struct Router {
     runs().scale(s.data(), 1.0F / sum, experts, s.data());
   }
 
-  /// What the chosen scores are multiplied by to be weights, but for `scale`.
+  /// Factor that makes weights of chosen scores, without `scale`.
   [[nodiscard]] float share_of(float sum_of_chosen) const { return normalize ? 1.0F / sum_of_chosen : 1.0F; }
 };
 
@@ -61,7 +60,7 @@ struct RoutingForwardWork : Router {
 
   void operator()() const {
     over_tokens([this](std::int64_t token, Row& x, const Row& s) {
-      // The logits themselves, where there is no bias: no rounding then moves the choice.
+      // Without a bias, chooses by the logits: rounding cannot affect the choice.
       if (bias != nullptr) {
         for (std::int64_t i = 0; i < experts; ++i)
           x[static_cast<std::size_t>(i)] = s[static_cast<std::size_t>(i)] + bias[i];
@@ -113,7 +112,7 @@ struct RoutingBackwardWork : Router {
       each([&](std::size_t i, float) { sum += s[i]; });
       const float share = share_of(sum);
       if (softmax || normalize) each([&](std::size_t i, float of) { projection += s[i] * share * of; });
-      // h: what flows into each share. Only a softmax over all has gradients beyond the chosen.
+      // h: gradient of each share. Only a softmax over all experts has gradients for unchosen ones.
       const bool all = softmax && !normalize;
       std::fill_n(h.begin(), experts, all ? -projection : 0.0F);
       if (!all) each([&](std::size_t i, float) { h[i] = -projection; });
@@ -131,7 +130,7 @@ struct RoutingBackwardWork : Router {
   }
 };
 
-/// Throws Unsupported for what the kernels lack.
+/// Throws Unsupported for calls that the kernels lack.
 template <class Work>
 Work router(const OpCall& call, const Named<TensorSpec>& operand, const CpuContext& context) {
   expect_f32_or_bf16(call, operand, {"logits", "dlogits"});
@@ -154,7 +153,7 @@ Work router(const OpCall& call, const Named<TensorSpec>& operand, const CpuConte
   return work;
 }
 
-// All row-major; up to 64 of up to 1024 experts.
+// Row-major; up to 64 of up to 1024 experts.
 Plan plan_routing_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   using Work = RoutingForwardWork;
   return own_plan(call, router<Work>(call, {call, tensors}, context),

@@ -104,7 +104,7 @@ float add_rows(const float* a, const float* b, std::int64_t count, float* y, flo
       const V both = hn::Add(lanes.from(a + begin + i), lanes.from(b + begin + i));
       lanes.to(both, y + begin + i);
       if (streamed != nullptr) lanes.to(both, streamed + begin + i);
-      sums[0] = hn::Add(sums[0], both);  // beyond the end both are 0
+      sums[0] = hn::Add(sums[0], both);  // both are 0 beyond the end
     });
   };
   constexpr std::int64_t step = 4 * lane_count;
@@ -199,7 +199,7 @@ void add_rows_bf16(const bf16* x, const bf16* r, std::int64_t count, bf16* sum, 
 NormTerms norm_sums(const float* dy, const float* x, const float* gamma, float mean, float rstd, std::int64_t count,
                     float* dgamma, float* dbeta) {
   V h_sum = all(0.0F), h_xhat_sum = all(0.0F);
-  each_vector(count, [&](auto lanes, std::int64_t i) HWY_ATTR {  // beyond the end dy is 0, and so is h
+  each_vector(count, [&](auto lanes, std::int64_t i) HWY_ATTR {  // dy and h are 0 beyond the end
     const V d = lanes.from(dy + i), h = hn::Mul(d, lanes.from(gamma + i));
     const V xhat = hn::Mul(hn::Sub(lanes.from(x + i), all(mean)), all(rstd));
     h_sum = hn::Add(h_sum, h);

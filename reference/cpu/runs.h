@@ -1,4 +1,4 @@
-// Arithmetic on runs of elements: the loops that ops share, in Highway, for the instruction set in use.
+// Arithmetic on runs of elements, shared by ops; in Highway, for the instruction set in use.
 #pragma once
 
 #include <array>
@@ -11,13 +11,13 @@
 
 namespace gpubench::cpu {
 
-// Runs of f32. They may have any length and alignment, and an output may be an input. Sums are taken by vector lanes:
-// callers keep runs short and add their sums in f64.
+// Runs of f32 have any length and alignment; an output may be an input. Sums are taken by vector lanes: callers keep
+// runs short and add their sums in f64.
 
-/// Longest run that a row is read in where nothing is staged: keeps sums in f32 short.
+/// Longest unstaged run of a row: keeps f32 sums short.
 inline constexpr std::int64_t direct_columns = 2048;
 
-/// Floats of a scratch row: whole cache lines, so that no two threads share one.
+/// Floats of a scratch row: whole cache lines, so that threads do not share one.
 [[nodiscard]] constexpr std::int64_t scratch_row(std::int64_t columns) { return (columns + 15) / 16 * 16; }
 
 /// Sums over a row, or means.
@@ -27,14 +27,12 @@ struct NormTerms {
 
 /// Each works on elements 0 <= i < count.
 struct Runs {
-  /// y = x.
   void (*widen)(const bf16* x, std::int64_t count, float* y);
   /// y = x, rounded as narrow<bf16>() does.
   void (*narrow)(const float* x, std::int64_t count, bf16* y);
-  /// y = x around the caches; `y` begins a line of 64 bytes. Call stream_fence() when done.
+  /// y = x, streamed; `y` must be 64-byte aligned. Call stream_fence() afterwards.
   void (*stream)(const float* x, std::int64_t count, float* y);
 
-  /// y += x.
   void (*add)(const float* x, std::int64_t count, float* y);
   /// y = (y + a) + b.
   void (*add_two)(const float* a, const float* b, std::int64_t count, float* y);
@@ -42,44 +40,39 @@ struct Runs {
   void (*add_four)(const float* a, const float* b, const float* c, const float* d, std::int64_t count, float* y);
   /// y += factor x.
   void (*add_scaled)(const float* x, float factor, std::int64_t count, float* y);
-  /// y += constant.
   void (*add_constant)(float constant, std::int64_t count, float* y);
-  /// y *= x.
   void (*multiply)(const float* x, std::int64_t count, float* y);
   /// y = factor x.
   void (*scale)(const float* x, float factor, std::int64_t count, float* y);
-  /// y /= divisor.
   void (*divide)(float divisor, std::int64_t count, float* y);
   /// y = of_a a + of_b b.
   void (*blend)(const float* a, float of_a, const float* b, float of_b, std::int64_t count, float* y);
-  /// y = max(x, y); a NaN of either spreads.
+  /// y = max(x, y); NaN if either is.
   void (*keep_larger)(const float* x, std::int64_t count, float* y);
-  /// y = factor x; true where an x is infinite or NaN.
+  /// y = factor x; returns whether an x is infinite or NaN.
   bool (*unscale)(const float* x, float factor, std::int64_t count, float* y);
 
-  /// The sum of x. Where `ahead` is not null, prefetches `count` / 2 floats there; the same below.
+  /// The sum of x. Prefetches `count` / 2 floats at `ahead` unless it is null, as do the functions below.
   float (*sum)(const float* x, std::int64_t count, const float* ahead);
   /// The sum of (x - mean)^2.
   float (*squared_deviations)(const float* x, float mean, std::int64_t count, const float* ahead);
-  /// The sum of a b.
   float (*dot)(const float* a, const float* b, std::int64_t count);
-  /// -infinity of none; may pass over NaN.
+  /// -infinity if count is 0; may ignore NaN.
   float (*largest)(const float* x, std::int64_t count);
 
-  /// y = exp(x - largest), or nothing where `y` is null; returns the sum.
+  /// y = exp(x - largest), unless `y` is null; returns the sum.
   float (*exp)(const float* x, float largest, std::int64_t count, float* y);
   /// y = exp(x - shift) factor.
   void (*softmax)(const float* x, float shift, float factor, std::int64_t count, float* y);
   /// dx = y (dy - projection).
   void (*softmax_backward)(const float* y, const float* dy, float projection, std::int64_t count, float* dx);
-  /// y = 1 / (1 + exp(-x)).
   void (*sigmoid)(const float* x, std::int64_t count, float* y);
 
-  /// y = gamma (x - mean) rstd + beta. `streaming`: around the caches; call stream_fence() when done.
+  /// y = gamma (x - mean) rstd + beta. `streaming`: streamed; call stream_fence() afterwards.
   void (*normalize)(const float* x, const float* gamma, const float* beta, float mean, float rstd, std::int64_t count,
                     float* y, bool streaming);
-  /// y = a + b, also stored around the caches at `streamed` where that is not null; returns the sum of y. Prefetches
-  /// `count` floats at `ahead_a`, and half as many at `ahead_b`. Call stream_fence() when done.
+  /// y = a + b, also streamed to `streamed` unless it is null; returns the sum of y. Prefetches `count` floats at
+  /// `ahead_a` and half as many at `ahead_b`. Call stream_fence() afterwards.
   float (*add_rows)(const float* a, const float* b, std::int64_t count, float* y, float* streamed, const float* ahead_a,
                     const float* ahead_b);
   /// sum = x + r rounded to bf16, and wide = sum.
@@ -94,65 +87,63 @@ struct Runs {
 
 [[nodiscard]] const Runs& runs();
 
-// Elements of the narrow types to f32 and back.
+// Conversion between narrow types and f32.
 
-/// True for the types that widen_elements() reads: f16, bf16, f8_e4m3 and f8_e5m2.
+/// Types that widen_elements() reads: f16, bf16, f8_e4m3 and f8_e5m2.
 [[nodiscard]] bool widens_to_f32(DType type);
-/// True for the types that narrow_elements() writes: f16 and bf16.
+/// Types that narrow_elements() writes: f16 and bf16.
 [[nodiscard]] bool narrows_from_f32(DType type);
 
-/// The numbers of a type of 8 bits by their codes; of one of 4 bits, by the low half of a byte.
+/// Values of an 8-bit type by code; of a 4-bit type by the low half of a byte.
 [[nodiscard]] std::array<float, 256> values_by_code(DType type);
 
-/// to[i] = from[i], exactly.
+/// Exact.
 void widen_elements(DType type, const std::byte* from, std::int64_t count, float* to);
 
-/// to[i] = from[i], rounded to nearest, ties to even; too large ones become infinities.
+/// Rounded to nearest even; too large values become infinities.
 void narrow_elements(DType type, const float* from, std::int64_t count, std::byte* to);
 
-/// values[i], rounded as narrow_elements() does.
+/// Rounds as narrow_elements().
 void round_elements(DType type, std::int64_t count, float* values);
 
-// The arithmetic of ops that treat every element alike, also for ops that end in one.
+// Arithmetic of elementwise ops, also as the last step of other ops.
 
-/// Of one op, for the instruction set in use. An output may be an input.
+/// An op's kernel for the instruction set in use. An output may be an input.
 struct PointwiseKernel {
   using Function = void (*)(const float* const* x, float factor, std::int64_t count, float* const* y);
-  /// y[j][i] from all x[k][i], i < count: as many x as the op has inputs, as many y as it has outputs.
+  /// y[j][i] from all x[k][i], i < count.
   Function block = nullptr;
-  /// The same bits, stored around the caches, or null; call stream_fence() when done.
+  /// Same bits, streamed; may be null. Call stream_fence() afterwards.
   Function streaming = nullptr;
-  /// y is x: a block that is stored from a buffer can be stored from that of x.
+  /// y is x: a block stored from a buffer can be stored from x's buffer.
   bool copies = false;
 };
 
-/// Of an op of reference/ops/pointwise.h; `form` where it is a GELU. Without a function for other ops.
+/// For an op of reference/ops/pointwise.h; `form` applies to GELU. Without a function for other ops.
 [[nodiscard]] PointwiseKernel pointwise_kernel(const OpKind& kind, GeluForm form = GeluForm::tanh);
-
-// The arithmetic of optimizers on a run of one parameter.
 
 /// Factors of one step.
 struct AdamWFactors {
   float beta1, one_minus_beta1, beta2, one_minus_beta2;
   float inverse_bc1, inverse_bc2;  ///< 1 / (1 - beta^step)
   float epsilon, lr;
-  float weight_decay, l2;  ///< with the step; part of the gradient: one of them is 0
-  float clip;              ///< of the gradient
+  float weight_decay, l2;  ///< decoupled; part of the gradient: one of them is 0
+  float clip;              ///< factor of the gradient
 };
 struct LionFactors {
   float beta1, one_minus_beta1, beta2, one_minus_beta2, weight_decay, lr;
 };
-/// The step is of_d d + of_m m': m' alone, or Nesterov's.
+/// The step is of_d d + of_m m': m' alone, or Nesterov's step.
 struct SgdFactors {
   float momentum, weight_decay, of_d, of_m, lr;
 };
 
-/// The moments m and v, and the weights w, of `count` elements.
+/// Updates moments m and v, and weights w, of `count` elements.
 void update_run(const float* g, const AdamWFactors& factors, std::int64_t count, float* w, float* m, float* v);
 void update_run(const float* g, const LionFactors& factors, std::int64_t count, float* w, float* m, float* v);
 void update_run(const float* g, const SgdFactors& factors, std::int64_t count, float* w, float* m, float* v);
 
-/// In f64.
+/// Summed in f64.
 [[nodiscard]] double sum_of_squares(const float* g, std::int64_t count);
 
 }  // namespace gpubench::cpu

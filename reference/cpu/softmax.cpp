@@ -1,5 +1,5 @@
-// Softmax and its gradient: a row is small enough to be in the second-level cache when it is read again. Blocks are
-// summed in f32 by vector lanes, and their sums in f64.
+// Softmax and its gradient. A row stays in the L2 cache between passes. Sums are f32 by vector lanes within blocks, f64
+// over blocks.
 #include <omp.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace gpubench::cpu {
 namespace {
 
-/// Rows of up to three tensors of one shape; a forward reads x alone.
+/// Rows of up to three tensors of one shape; the forward reads only x.
 struct SoftmaxRows {
   int threads = 1;
   RowView first_view, second_view, to_view;
@@ -24,7 +24,6 @@ struct SoftmaxRows {
   void over_rows(const RunRow& run_row) const {
     parallel_rows(threads, to_view.rows, to_view.columns, run_row);
   }
-  /// Calls visit(column, count) for each block of a row.
   template <class Visit>
   void over_blocks(const Visit& visit) const {
     const bool staged = first.staged() || second.staged() || to.staged();
@@ -32,9 +31,9 @@ struct SoftmaxRows {
   }
 };
 
-/// No exponential is taken twice: those of a row wait in a scratch row for their sum.
+/// Computes each exponential once: a row's exponentials stay in scratch until their sum is known.
 struct SoftmaxForwardWork : SoftmaxRows {
-  float* scratch = nullptr;  ///< a row for each thread
+  float* scratch = nullptr;  ///< a row per thread
 
   void operator()() const {
     over_rows([this](std::int64_t row) {

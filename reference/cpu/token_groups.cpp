@@ -1,4 +1,4 @@
-// Tokens to experts and back: a stable counting sort of the pairs, copies of rows, sums of a token's rows in f32.
+// Moves tokens to experts and back: a stable counting sort of pairs, copies of rows, f32 sums of a token's rows.
 #include "reference/ops/token_groups.h"
 
 #include <algorithm>
@@ -11,13 +11,13 @@
 namespace gpubench::cpu {
 namespace {
 
-/// By one thread: a few integers a token, against rows of thousands of numbers that follow.
+/// Single-threaded: a few integers per token, compared with the rows of thousands of numbers that follow.
 struct GroupPairs {
   std::int64_t pairs = 0;
   TokenGrouping grouping;
   const std::int32_t* indices = nullptr;
   std::int32_t *sizes = nullptr, *order = nullptr, *places = nullptr;
-  std::int32_t* next = nullptr;  ///< [experts]: where the next pair of each goes
+  std::int32_t* next = nullptr;  ///< [experts]: place of each expert's next pair
 
   void operator()() const {
     const std::int64_t experts = grouping.experts;
@@ -41,20 +41,19 @@ struct GroupPairs {
   }
 };
 
-/// What the three moves have in common: t tokens of k pairs, n rows of h elements.
+/// Shared by the three moves: t tokens of k pairs, n rows of h elements.
 struct PairRows {
   int threads = 1;
   std::int64_t t = 0, k = 1, n = 0, h = 0;
   Source x;
-  const std::int32_t* pairs = nullptr;  ///< order, or places
-  const float* weights = nullptr;       ///< null: 1 each
+  const std::int32_t* pairs = nullptr;  ///< order or places
+  const float* weights = nullptr;       ///< null: 1
 
   [[nodiscard]] bool is_row(std::int32_t row) const { return row >= 0 && row < n; }
   template <class RunRow>
   void over_rows(std::int64_t rows, const RunRow& run_row) const {
     parallel_rows(threads, rows, h, run_row);
   }
-  /// Calls visit(column, count) for blocks of a row.
   template <class Visit>
   void over_blocks(const Visit& visit) const {
     in_blocks(h, block_elements, visit);
@@ -134,7 +133,7 @@ struct WeightGradients : PairRows {
   }
 };
 
-/// The extents. `permutes`: x has a row for each token, else one for each place.
+/// `permutes`: x has a row per token; else a row per place.
 template <class Work>
 Work moved_rows(const OpCall& call, const Named<TensorSpec>& operand, const CpuContext& context, bool permutes) {
   expect_row_major(call, operand, {"x", "y", "dy", "order", "places", "weights", "dweights"});
@@ -153,7 +152,7 @@ void expect_sums(const OpCall& call, const Named<TensorSpec>& operand) {
   expect_f32_sums(call);
 }
 
-// All row-major; unweighted moves of rows in any type.
+// Row-major; unweighted moves in any type.
 Plan plan_group_tokens(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& /*context*/) {
   for (const TensorSpec& tensor : tensors) expect_row_major(call, tensor);
   GroupPairs work;

@@ -21,11 +21,11 @@
 namespace gpubench::cpu {
 namespace {
 
-// The variable that passes the outcome to children. Not GPUBENCH_...: it stands for no flag, and no user should set it.
+// Passes the result to child processes. Not GPUBENCH_...: users should not set it, and no flag corresponds to it.
 constexpr const char* handed_down = "_GPUBENCH_USABLE_ISA";
 
-// Why AMX that is announced cannot work, as far as CPUID shows it. Leaf 0x1D describes the tiles and 0x1E the unit that
-// multiplies them (Intel 64 and IA-32 Architectures Software Developer's Manual, CPUID).
+// Why announced AMX cannot work, by CPUID. Leaf 0x1D describes the tiles, 0x1E the multiply unit (Intel 64 and IA-32
+// Architectures Software Developer's Manual, CPUID).
 std::string missing_amx_reason(const CpuidReader& cpuid) {
   constexpr std::uint32_t tiles = 1U << 24U;
   if ((cpuid(7, 0)[3] & tiles) == 0) return "";
@@ -52,7 +52,7 @@ UsableIsa find_or_inherit() {
   return find_usable_isa(prove_in_child, read_cpuid, onednn_isa_variable());
 }
 
-// Separates the fields of a line; texts come last, with blanks in its place.
+// Field separator; texts come last, with it replaced by blanks.
 constexpr char separator = '|';
 
 std::string one_field(std::string text) {
@@ -82,7 +82,7 @@ struct Level {
   dnnl_cpu_isa_t isa;
 };
 
-// From the highest down. Each value is a set of bits, and a level contains those whose bits it has.
+// From the highest down. A value is a set of bits; a level contains another if it has all its bits.
 constexpr Level levels[] = {
 #if DNNL_VERSION_MAJOR >= 3
     {"avx512_core_amx_fp16", dnnl_cpu_isa_avx512_core_amx_fp16},
@@ -119,7 +119,7 @@ const UsableIsa& usable_isa() {
   static const UsableIsa found = [] {
     UsableIsa isa = find_or_inherit();
     limit_vector_kernels(isa.limit.barred);
-    (void)::setenv(handed_down, to_text(isa, ::getpid()).c_str(), 1);  // refused: children try for themselves
+    (void)::setenv(handed_down, to_text(isa, ::getpid()).c_str(), 1);  // on failure, children run their own trial
     return isa;
   }();
   return found;
@@ -162,12 +162,13 @@ UsableIsa find_usable_isa(const IsaProver& prove, const CpuidReader& cpuid, cons
     const IsaProof proof = prove(isa.limit);
     switch (proof.stage) {
       case IsaProof::Stage::passed:
-        // The library may have no code for the level that was asked for, and use the one below it.
+        // The library may lack code for the requested level and use the one below it.
         if (!isa.limit.onednn.empty()) isa.limit.onednn = proof.onednn;
         break;
       case IsaProof::Stage::own:
         if (!isa.limit.barred.insert(proof.step).second) {
-          throw BackendError(fmt::format("cpu: kernels for {} {} though they were left out", proof.step, proof.fault));
+          throw BackendError(
+              fmt::format("cpu: kernels for {} {} although they were excluded", proof.step, proof.fault));
         }
         why.push_back(fmt::format("own kernels for {} {}", proof.step, proof.fault));
         continue;
@@ -190,8 +191,8 @@ UsableIsa find_usable_isa(const IsaProver& prove, const CpuidReader& cpuid, cons
       case IsaProof::Stage::started:
       case IsaProof::Stage::baseline:
         throw BackendError(
-            fmt::format("cpu: vector code {}: this processor, or the machine that emulates it, announces what it does "
-                        "not have; correct the flags that it shows (CPUID)",
+            fmt::format("cpu: vector code {}: this processor, or its emulator, announces features that it lacks; "
+                        "correct its CPUID flags",
                         proof.fault));
     }
     if (!onednn_reason.empty()) why.insert(why.begin(), onednn_reason);
@@ -222,7 +223,7 @@ std::optional<UsableIsa> from_text(const std::string& text, std::int64_t process
 
 std::string onednn_isa() {
   const dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
-  // A newer library may know higher ones than these: the highest of these that is contained.
+  // A newer library may have higher levels: returns the highest known level that is contained.
   const auto* found =
       std::find_if(std::begin(levels), std::end(levels), [&](const Level& level) { return contains(isa, level.isa); });
   return found == std::end(levels) ? "" : found->name;
@@ -247,7 +248,7 @@ std::string next_lower_isa(const std::string& isa) {
 void limit_onednn(const std::string& isa) {
   const Level* level = level_called(isa);
   if (level == nullptr) throw BackendError(fmt::format("oneDNN has no instruction set '{}'", isa));
-  // Also refused the second time, for a further rank: what counts is what the library uses.
+  // A second call, for a further rank, fails too: the effective level decides.
   const dnnl_status_t status = dnnl_set_max_cpu_isa(level->isa);
   if (!contains(level->isa, dnnl_get_effective_cpu_isa())) {
     throw BackendError(

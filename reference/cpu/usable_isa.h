@@ -1,8 +1,8 @@
-// Which of the processor's instruction sets this process may use: those that gave right results when they were tried.
+// Instruction sets that this process may use: those that gave right results in a trial.
 //
-// Everything that chooses by instruction set asks here, oneDNN's engine and own kernels alike, so that every program
-// that opens the backend is covered. The trial runs once per process, when first asked for, and takes milliseconds. Its
-// outcome is left in the environment for child processes.
+// oneDNN's engine and own kernels both ask here, so every program that opens the backend is covered. The trial runs
+// once per process, at the first request, and takes milliseconds. Child processes inherit the result through the
+// environment.
 #pragma once
 
 #include <array>
@@ -16,105 +16,99 @@
 
 namespace gpubench::cpu {
 
-// A trial of the instruction sets in a child process, where a crash costs nothing.
+// Trials run in a child process, which may crash.
 //
-// Processors announce more than they have: virtual machines hand on the flags of AMX with an empty CPUID leaf 0x1D, and
-// oneDNN's AMX code then ends with SIGILL. No flag reveals that; running the code does. A signal handler that jumps
-// back would leave the library as it is, with its choice of instruction set made for good, so each trial is a child. It
-// is forked rather than started again with a flag, because every program that opens the backend has to be covered,
-// tests included, and not all of them have such a flag. Fork is safe here: the trial comes before anything else uses
-// oneDNN, and the child runs on one thread, so that it neither needs OpenMP's threads, which it has not inherited, nor
-// takes a lock that one of them held.
+// Processors report features that do not work: virtual machines pass on AMX flags with an empty CPUID leaf 0x1D, and
+// oneDNN's AMX code then ends with SIGILL. Only running the code reveals this. After a signal the library could not
+// change its choice of instruction set, so each trial is a child.
+//
+// The child is forked, not started with a flag, as not every program has one. Fork is safe: the trial precedes any use
+// of oneDNN, and the child has one thread, so it needs neither OpenMP's threads nor their locks.
 
-/// The instruction sets that a process allows itself.
+/// Instruction sets that a process permits itself.
 struct IsaLimit {
-  std::string onednn;            ///< the highest of oneDNN's instruction sets; "": the library's own choice
-  std::set<std::string> barred;  ///< kernels of our own that are passed over: "avx2", "avx512", "amx_bf16"
+  std::string onednn;            ///< oneDNN's highest instruction set; "": the library's choice
+  std::set<std::string> barred;  ///< own kernels to skip: "avx2", "avx512", "amx_bf16"
   bool operator==(const IsaLimit&) const = default;
 };
 
-/// The outcome of trying a limit.
 struct IsaProof {
   enum class Stage {
-    started,   ///< nothing was tried yet
-    baseline,  ///< vector code for every processor: there is no choice to make
-    own,       ///< kernels of our own for one instruction set
+    started,
+    baseline,  ///< vector code for every processor, without a choice
+    own,       ///< own kernels of one instruction set
     onednn,    ///< oneDNN's products
-    passed     ///< everything was right
+    passed
   };
-  Stage stage = Stage::started;    ///< how far it came
-  std::string step;                ///< what was tried last: "amx_bf16", "the bf16 matmul (onednn:...)"
-  std::string fault;               ///< how it ended there: "died with SIGILL", "gave a wrong result"
-  std::string onednn;              ///< oneDNN's highest instruction set under the limit; "" where it did not get there
-  std::vector<std::string> tried;  ///< every step
+  Stage stage = Stage::started;  ///< last stage reached
+  std::string step;              ///< last trial: "amx_bf16", "the bf16 matmul (onednn:...)"
+  std::string fault;             ///< its failure: "died with SIGILL", "gave a wrong result"
+  std::string onednn;            ///< oneDNN's highest instruction set under the limit; "" if not reached
+  std::vector<std::string> tried;
 };
 using IsaProver = std::function<IsaProof(const IsaLimit& limit)>;
 
-/// Tries everything that `limit` lets this process use, in a child of it: own kernels, then oneDNN.
-/// Throws BackendError when no child can be started.
+/// Tries everything that `limit` permits in a child process: own kernels, then oneDNN. Throws BackendError if no child
+/// can be started.
 [[nodiscard]] IsaProof prove_in_child(const IsaLimit& limit);
 
-// What comes of the trials.
-
-/// A limit, and why there is one.
 struct UsableIsa {
   IsaLimit limit;
-  std::string left_to_user;  ///< "ONEDNN_MAX_CPU_ISA=ALL": the user asked for what does not work, and it is left so
-  std::string why;           ///< empty where nothing is limited and everything works
+  std::string left_to_user;  ///< "ONEDNN_MAX_CPU_ISA=ALL": the user's faulty choice, which is kept
+  std::string why;           ///< empty if nothing is limited and everything works
   bool operator==(const UsableIsa&) const = default;
 };
 
-/// What this process may use: inherited from the process that started it where that has tried, else by trial. Throws
-/// BackendError where nothing works, or nothing can be tried.
+/// What this process may use: inherited from its parent process, else by trial. Throws BackendError if nothing works,
+/// or nothing can be tried.
 [[nodiscard]] const UsableIsa& usable_isa();
 
-/// False for our own kernels that gave wrong results or crashed: "avx2", "avx512", "avx512_bf16", "amx_bf16".
+/// False for own kernels that failed: "avx2", "avx512", "avx512_bf16", "amx_bf16".
 [[nodiscard]] bool own_kernels_usable(const std::string& isa);
 
-/// Keeps the kernels that Highway compiles for several processors (vector_targets.h) below "avx512" or "avx2", where
-/// `barred` has it.
+/// Limits Highway's kernels (vector_targets.h) to targets below "avx512" or "avx2", if `barred` contains them.
 void limit_vector_kernels(const std::set<std::string>& barred);
 
-/// For DeviceInfo::properties, nothing where all is well: ("cpu_isa", "limited to avx512_core_bf16") and
-/// ("cpu_isa_reason", "amx is announced, but CPUID leaf 0x1D is empty").
+/// For DeviceInfo::properties; empty without a limit: ("cpu_isa", "limited to avx512_core_bf16") and ("cpu_isa_reason",
+/// "amx is announced, but CPUID leaf 0x1D is empty").
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> properties_of(const UsableIsa& isa);
 
-/// eax, ebx, ecx and edx of a leaf and subleaf of CPUID, zeros beyond the last.
+/// eax, ebx, ecx and edx of a leaf and subleaf of CPUID; zeros beyond the last leaf.
 using CpuidReader = std::function<std::array<std::uint32_t, 4>(std::uint32_t leaf, std::uint32_t subleaf)>;
 [[nodiscard]] std::array<std::uint32_t, 4> read_cpuid(std::uint32_t leaf, std::uint32_t subleaf);
 
-/// Tries, lowers what failed by one step, and tries again until everything that is left passes. `users_variable`:
-/// a limit of the user's own for oneDNN, which is not touched. Throws BackendError when nothing is left to lower.
+/// Tries, lowers the failed limit by one step, and repeats until all trials pass. `users_variable`: the user's limit
+/// for oneDNN, which is kept. Throws BackendError if no limit can be lowered further.
 [[nodiscard]] UsableIsa find_usable_isa(const IsaProver& prove, const CpuidReader& cpuid,
                                         const std::string& users_variable);
 
-/// One line for a child of `process`, and back. Nothing for a line of another form or for another process.
+/// A line for children of `process`, and its parser. Empty for another form or process.
 [[nodiscard]] std::string to_text(const UsableIsa& isa, std::int64_t process);
 [[nodiscard]] std::optional<UsableIsa> from_text(const std::string& text, std::int64_t process);
 
-// oneDNN's instruction sets: which is in use, which is the next lower one, and how it is kept to one.
+// oneDNN's instruction sets.
 //
-// A limit holds for the whole process and can be set only before the library first asks what the processor has:
+// A limit holds for the whole process and must be set before the library's first CPU query:
 // https://uxlfoundation.github.io/oneDNN/dev_guide_cpu_dispatcher_control.html
 
-/// The highest instruction set that the library uses here, in its own words: "avx512_core_amx". From now on it can no
-/// longer be limited. "" where it has no such choice (another architecture).
+/// The library's highest usable instruction set: "avx512_core_amx". Afterwards it cannot be limited. "" on
+/// architectures without a choice.
 [[nodiscard]] std::string onednn_isa();
 
-/// Whether the library has instructions for products of bf16 here. Without them it emulates those products or lacks
-/// them; emulation takes 2 to 5 times as long as f32.
+/// Whether the library has instructions for bf16 products here. Otherwise it emulates them, 2 to 5 times slower than
+/// f32, or lacks them.
 [[nodiscard]] bool onednn_multiplies_bf16();
 
-/// The highest one below `isa`: avx512_core_bf16 below avx512_core_amx in version 2.6, avx512_core_fp16 in 3.7. ""
-/// below the lowest and for a name that is none.
+/// The next instruction set below `isa`: below avx512_core_amx, avx512_core_bf16 in 2.6 and avx512_core_fp16 in 3.7. ""
+/// below the lowest, and for unknown names.
 [[nodiscard]] std::string next_lower_isa(const std::string& isa);
 
-/// Keeps the library to `isa` and what is below. Throws BackendError for a name that is none, and when the library uses
-/// more all the same, because it was asked too late or built without this limit.
+/// Limits the library to `isa`. Throws BackendError for unknown names, and if the library still uses more: it was
+/// limited too late, or built without the feature.
 void limit_onednn(const std::string& isa);
 
-/// What the user lets oneDNN use: "ONEDNN_MAX_CPU_ISA=AVX2", the first of the variables that the library reads; ""
-/// where none is set.
+/// The user's limit for oneDNN, "ONEDNN_MAX_CPU_ISA=AVX2": the first variable that the library reads; "" if none is
+/// set.
 [[nodiscard]] std::string onednn_isa_variable();
 
 }  // namespace gpubench::cpu

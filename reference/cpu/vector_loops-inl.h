@@ -1,6 +1,6 @@
-// Loops over runs of f32 for kernels in Highway: any length, any alignment.
+// Loops over runs of f32 in Highway: any length, any alignment.
 //
-// Include it after foreach_target.h, outside the target namespace.
+// Include after foreach_target.h, outside the target namespace.
 #if defined(GPUBENCH_VECTOR_LOOPS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef GPUBENCH_VECTOR_LOOPS_INL_H
 #undef GPUBENCH_VECTOR_LOOPS_INL_H
@@ -57,7 +57,7 @@ HWY_INLINE void store(V x, std::uint8_t* to) { store(hn::BitCast(Words(), hn::Co
 template <class T>
 HWY_INLINE V load_some(const T* from, std::int64_t count) {
   T some[lane_count] = {};
-  std::copy_n(from, std::min(count, lane_count), some);  // the minimum for the compiler, which warns without
+  std::copy_n(from, std::min(count, lane_count), some);  // the minimum avoids a compiler warning
   return load(some);
 }
 template <class Vector, class T>
@@ -67,7 +67,7 @@ HWY_INLINE void store_some(Vector x, std::int64_t count, T* to) {
   std::copy_n(some, std::min(count, lane_count), to);
 }
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
-// Their masked instructions touch no memory beyond.
+// Masked instructions do not access memory beyond `count`.
 HWY_INLINE V load_some(const float* from, std::int64_t count) {
   return hn::MaskedLoad(hn::FirstN(Floats(), static_cast<std::size_t>(count)), Floats(), from);
 }
@@ -76,7 +76,6 @@ HWY_INLINE void store_some(V x, std::int64_t count, float* to) {
 }
 #endif
 
-/// Loads and stores of a whole vector, or of its first lanes.
 template <bool whole>
 struct Lanes {
   std::int64_t count = lane_count;
@@ -98,7 +97,6 @@ struct Lanes {
   }
 };
 
-/// Calls step(lanes, first element) for all vectors of `count` elements.
 template <class Step>
 HWY_INLINE void each_vector(std::int64_t count, const Step& step) {
   std::int64_t i = 0;
@@ -106,19 +104,19 @@ HWY_INLINE void each_vector(std::int64_t count, const Step& step) {
   if (i < count) step(Lanes<false>{count - i}, i);
 }
 
-/// y[i] = op(x[i]...), i < count, with vectors in and out. An x may be y itself.
+/// y[i] = op(x[i]...), i < count, on vectors. An x may be y.
 template <class To, class Op, class... X>
 HWY_INLINE void map(To* y, std::int64_t count, const Op& op, const X*... x) {
   each_vector(count, [&](auto lanes, std::int64_t i) HWY_ATTR { lanes.to(op(lanes.from(x + i)...), y + i); });
 }
 
-/// Floats up to the next whole line of the cache, where vectors can be streamed.
+/// Floats up to the next cache line, where streaming can start.
 HWY_INLINE std::int64_t floats_to_line(const float* y) {
   return static_cast<std::int64_t>((0U - reinterpret_cast<std::uintptr_t>(y)) % 64U / sizeof(float));
 }
 
-/// The same, stored around the caches. Prefetches 4 KiB ahead, or not: without, arithmetic fills the window in which
-/// the processor would issue the next loads.
+/// map() with streaming stores. `prefetches`: 4 KiB ahead; false if arithmetic fills the time in which the processor
+/// would issue the next loads.
 template <bool prefetches = true, class Op, class... X>
 HWY_INLINE void map_streaming(float* y, std::int64_t count, const Op& op, const X*... x) {
   constexpr std::ptrdiff_t prefetch_bytes = 4096;
@@ -134,8 +132,8 @@ HWY_INLINE void map_streaming(float* y, std::int64_t count, const Op& op, const 
   map(y + i, count - i, op, (x + i)...);
 }
 
-/// The sum of op(x[i]...), i < count: by four vectors, so that an addition need not wait for the previous one. Where
-/// `ahead` is not null it prefetches half as many floats there, spread over the loop.
+/// The sum of op(x[i]...), i < count, in four vectors, which hides the latency of additions. Prefetches half as many
+/// floats at `ahead`, unless it is null.
 template <class Op, class... X>
 HWY_INLINE float sum_of(std::int64_t count, const float* ahead, const Op& op, const X*... x) {
   constexpr std::int64_t step = 4 * lane_count;
@@ -157,7 +155,7 @@ HWY_INLINE float sum_of(std::int64_t count, const float* ahead, const Op& op, co
   return hn::GetLane(hn::SumOfLanes(Floats(), total));
 }
 
-/// The largest; may pass over NaN. -infinity of none.
+/// May ignore NaN; -infinity if count is 0.
 HWY_INLINE float largest_of(const float* x, std::int64_t count) {
   const V none = all(-std::numeric_limits<float>::infinity());
   V found[2] = {none, none};

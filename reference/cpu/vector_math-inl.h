@@ -1,8 +1,9 @@
-// Vectors of f32 for kernels in Highway: exp, erf, tanh and the activations, without branches or table look-ups.
+// exp, erf, tanh and activations on vectors of f32 in Highway, without branches or tables.
 //
-// Include it after foreach_target.h, outside the target namespace. The polynomials are minimax fits made for this file
-// (weighted least squares in 40 digits, reweighted to equal ripple); each has its error in units of 2^-24, relative to
-// the function that it approximates. vector_math_test asserts the accuracy after rounding, on each instruction set.
+// Include after foreach_target.h, outside the target namespace.
+// Polynomials are minimax fits (weighted least squares in 40 digits, reweighted to equal ripple). The number after each
+// is its relative error in units of 2^-24.
+// vector_math_test asserts the accuracy on each instruction set.
 #if defined(GPUBENCH_VECTOR_MATH_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef GPUBENCH_VECTOR_MATH_INL_H
 #undef GPUBENCH_VECTOR_MATH_INL_H
@@ -27,7 +28,7 @@ inline constexpr std::int64_t lane_count = hn::MaxLanes(Floats());
 
 HWY_INLINE V all(float x) { return hn::Set(Floats(), x); }
 
-/// x limited to a bound; NaN stays NaN.
+/// x clamped at one end; NaN stays.
 #if HWY_ARCH_X86  // one instruction, which returns its second operand where one is NaN; NEON's returns the other
 HWY_INLINE V at_least(float low, V x) { return hn::Max(all(low), x); }
 HWY_INLINE V at_most(float high, V x) { return hn::Min(all(high), x); }
@@ -37,10 +38,10 @@ HWY_INLINE V at_most(float high, V x) { return hn::IfThenElse(x > all(high), all
 #endif
 
 inline constexpr float log2_e = 1.44269504088896341F;
-/// Adding it, 1.5 * 2^23, rounds to a whole number and leaves that in the low bits of the sum.
+/// 1.5 * 2^23: adding it rounds to a whole number, stored in the low bits of the sum.
 inline constexpr float exp_shifter = 12582912.0F;
 
-/// A polynomial in x by its coefficients, the highest first.
+/// Coefficients from the highest on.
 template <class... Lower>
 HWY_INLINE V polynomial(V x, float highest, Lower... lower) {
   V p = all(highest);
@@ -53,13 +54,13 @@ HWY_INLINE V exp2_of_fraction(V f) {
   return polynomial(f, 0.00132694084F, 0.00967129413F, 0.0555071123F, 0.240222469F, 0.693147004F, 1.0F);
 }
 
-/// 2^f 2^n, |n| <= 250, where shifted = n + exp_shifter; subnormals and infinity included, NaN for NaN.
+/// 2^f 2^n, |n| <= 250, with shifted = n + exp_shifter; handles subnormals, infinity and NaN.
 HWY_INLINE V exp2_of_parts(V f, V shifted) {
   const V m = exp2_of_fraction(f);
 #if HWY_TARGET == HWY_AVX3
   return V{_mm512_scalef_ps(m.raw, hn::Sub(shifted, all(exp_shifter)).raw)};
 #else
-  // In two steps, which reach subnormals and infinity.
+  // In two steps, to reach subnormals and infinity.
   const hn::RebindToSigned<Floats> integers;
   const auto n = hn::Sub(hn::BitCast(integers, shifted), hn::BitCast(integers, all(exp_shifter)));
   const auto half = hn::ShiftRight<1>(n);
@@ -76,8 +77,8 @@ HWY_INLINE V exp2(V x) {
   return exp2_of_parts(hn::Sub(inner, hn::Sub(shifted, all(exp_shifter))), shifted);
 }
 
-/// 2^(a b) within 3 ulp of the power of the unrounded product (of the rounded one without FMA), for |a b| <= 126: the
-/// exponent is added to the bits, which is cheapest. NaN may give any number: callers carry it past.
+/// 2^(a b) within 3 ulp of the power of the unrounded product (of the rounded one without FMA), for |a b| <= 126: adds
+/// the exponent to the bits, the cheapest way. NaN gives any number: callers handle it.
 HWY_INLINE V exp2_of_product(V a, V b) {
   const V shifted = hn::MulAdd(a, b, all(exp_shifter));
   const V f = hn::MulSub(a, b, hn::Sub(shifted, all(exp_shifter)));
@@ -94,7 +95,7 @@ HWY_INLINE V exp(V x) {
   constexpr float log2_e_rest = 1.92596299e-8F;  // log2 e - log2_e
   const V f = hn::MulAdd(inner, all(log2_e_rest), hn::MulSub(inner, all(log2_e), whole));
 #else
-  // ln 2 in two parts; the upper has 15 bits, so that its product with a whole number up to 217 is exact.
+  // ln 2 in two parts. The upper one has 15 bits, so that its product with a whole number up to 217 is exact.
   constexpr float ln2_high = 0.693145751953125F, ln2_low = 1.42860682030941723e-6F;
   const V f = hn::Mul(hn::NegMulAdd(whole, all(ln2_low), hn::NegMulAdd(whole, all(ln2_high), inner)), all(log2_e));
 #endif
@@ -124,7 +125,7 @@ HWY_INLINE V tanh(V x) {
   const V s = hn::Mul(x, x);
   const V p = polynomial(s, -0.00626911968F, 0.0211109594F, -0.0538739488F, 0.133329153F, -0.333333313F);
   const V central = hn::MulAdd(x, hn::Mul(s, p), x);
-  // (1 - e^-2|x|) / (1 + e^-2|x|), 1 in f32 from 10 on
+  // (1 - e^-2|x|) / (1 + e^-2|x|), which is 1 in f32 from 10 on.
   const V e = exp2_of_product(at_most(10.0F, a), all(-2.0F * log2_e));
   const V tail = hn::Div(hn::Sub(all(1.0F), e), hn::Add(all(1.0F), e));
   return hn::IfThenElse(a > all(0.6F), hn::CopySign(tail, x), central);
@@ -132,7 +133,7 @@ HWY_INLINE V tanh(V x) {
 
 /// sqrt(2/pi) and the cubic coefficient of the tanh form of GELU (arXiv 1606.08415).
 inline constexpr float gelu_c = 0.797884560802865356F, gelu_cubic = 0.044715F;
-/// Beyond it, |2t| > 72 and GELU's factor is 1 or 0 in f32 (below: 5e-32, whatever x); up to it nothing overflows.
+/// Beyond it |2t| > 72, and GELU's factor is 1 or 0 in f32 (below: 5e-32); up to it nothing overflows.
 inline constexpr float gelu_limit = 9.3F;
 inline constexpr float sqrt_half = 0.707106781186547524F;
 
@@ -142,14 +143,14 @@ HWY_INLINE V gelu_slope(V square) {
   return hn::MulAdd(square, all(-slope_1 * gelu_cubic), all(-slope_1));
 }
 
-/// As x / (1 + e^-2t), which does not cancel for negative x.
+/// x / (1 + e^-2t), which does not cancel for negative x.
 HWY_INLINE V gelu_tanh(V x) {
   const V numerator = at_least(-gelu_limit, x), inner = at_most(gelu_limit, numerator);
   const V e = exp2_of_product(inner, gelu_slope(hn::Mul(inner, inner)));
   return hn::Div(numerator, hn::Add(all(1.0F), e));
 }
 
-/// s + x s (1 - s) 2t', s = 1 / (1 + e^-2t): from e^-|2t|, so that neither s nor 1 - s cancels.
+/// s + x s (1 - s) 2t', s = 1 / (1 + e^-2t), from e^-|2t|, so that neither s nor 1 - s cancels.
 HWY_INLINE V gelu_tanh_derivative(V x) {
   const V inner = at_most(gelu_limit, at_least(-gelu_limit, x)), square = hn::Mul(inner, inner);
   const V e = exp2_of_product(hn::Abs(inner), gelu_slope(square));
@@ -179,7 +180,7 @@ struct Logistic {
   explicit HWY_INLINE Logistic(V x) {
     const V e = exp(hn::Neg(x));
     value = hn::Div(all(1.0F), hn::Add(all(1.0F), e));
-    // The difference would cancel, and e s is NaN where e overflows.
+    // 1 - s would cancel, and e s is NaN if e overflows.
     rest = hn::IfThenElse(e > all(1e30F), all(1.0F), hn::Mul(e, value));
   }
 };

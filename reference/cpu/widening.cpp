@@ -18,14 +18,13 @@ namespace {
 
 constexpr std::string_view suffix = "+widen";
 
-/// A tensor of a narrow type and its f32 copy, row by row; dense tensors are one row.
+/// A narrow tensor and its f32 copy, in rows; a dense tensor is one row.
 struct Widened {
   DType type = DType::f16;
   RowView rows;
   std::byte* narrow = nullptr;
   float* wide = nullptr;
 
-  /// Calls convert(narrow, count, wide) for contiguous pieces.
   template <class Convert>
   void in_pieces(int threads, const Convert& convert) const {
     const auto size = static_cast<std::int64_t>(size_of(type));
@@ -41,8 +40,8 @@ struct Widened {
   }
 };
 
-/// Ops that store the sum of two inputs and compute the rest from the stored, rounded sum. One copy gets that sum, the
-/// other -0, which changes no number that it is added to.
+/// Ops that store the sum of two inputs and compute the rest from the stored, rounded sum. One copy holds that sum, the
+/// other -0, which does not change the sum.
 struct StoredSum {
   OpKind kind;
   std::string_view a, b;
@@ -82,7 +81,7 @@ struct WidenedWork {
   }
 };
 
-/// How the operands of a call are widened: the specs of the copies, and where each is in the workspace.
+/// Specs of a call's f32 copies, and their places in the workspace.
 struct Widening {
   struct Copy {
     std::size_t position = 0;
@@ -90,8 +89,8 @@ struct Widening {
     std::size_t offset = 0;
   };
   std::vector<TensorSpec> specs;
-  std::vector<Copy> copies;                              // those of inputs first
-  std::optional<std::array<std::size_t, 2>> stored_sum;  // which copies
+  std::vector<Copy> copies;                              // of inputs first
+  std::optional<std::array<std::size_t, 2>> stored_sum;  // indices of its copies
   std::size_t bytes = 0;
 
   [[nodiscard]] std::optional<std::size_t> copy_of(const OpCall& call, std::string_view input) const {
@@ -102,7 +101,7 @@ struct Widening {
   }
 };
 
-/// The tensor as its longest rows without a gap, in logical order.
+/// The tensor as its longest contiguous rows, in logical order.
 std::optional<RowView> long_rows(TensorSpec spec) {
   const Shape& shape = spec.shape;
   if (!spec.layout.blocks.empty()) return std::nullopt;
@@ -118,7 +117,7 @@ std::optional<RowView> long_rows(TensorSpec spec) {
   return row_view(spec);
 }
 
-/// Returns nothing when no operand needs a copy, or one cannot have it. Outputs that cannot be narrowed have none.
+/// Empty if no operand needs a copy, or one cannot have it. Outputs that cannot be narrowed have none.
 std::optional<Widening> widening_of(const OpCall& call, std::span<const TensorSpec> tensors) {
   Widening widening;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -149,7 +148,7 @@ WidenedWork work_of(const Widening& widening, std::size_t inputs, int threads, s
   for (const Widening::Copy& copy : widening.copies) {
     const Tensor narrow = tensors[copy.position];
     auto* wide = reinterpret_cast<float*>(workspace + copy.offset);
-    // An output in the memory of an input has the same copy.
+    // An in-place output shares the input's copy.
     const auto shared = std::ranges::find_if(work.inputs, [&](const Widened& input) {
       return copy.position >= inputs && input.narrow == narrow.data && input.rows == copy.rows;
     });
@@ -177,7 +176,7 @@ Plan plan_widened(const OpImplementation& implementation, const OpCall& call, co
   return chosen<CpuPlan>(plan, wide->choice(), wide->rejected());
 }
 
-/// "a+widen" as "a"; other names as "".
+/// "a" for "a+widen"; "" for other names.
 std::string without_suffix(const std::string& name) {
   return name.ends_with(suffix) ? name.substr(0, name.size() - suffix.size()) : std::string();
 }
@@ -199,7 +198,7 @@ Plan plan_or_widen(const OpImplementation& implementation, const OpCall& call, s
   const std::optional<Widening> widening = widening_of(call, tensors);
   if (!widening) {
     if (refusal) throw *refusal;
-    refuse(call, "pinned to " + context.options.pinned + ", but no operand is of a type that is widened");
+    refuse(call, "pinned to " + context.options.pinned + ", but no operand has a type to widen");
   }
   CpuContext wide = context;
   wide.options.pinned = pinned_copies;

@@ -1,6 +1,6 @@
-// Attention (reference/ops/attention.h) as cuDNN graphs of single operations, in the order in which cuDNN's fused
-// attention engines recognize them. Scores, log-sum-exp and sums are f32; probabilities are rounded to the tensors'
-// type before they are multiplied with values. What cuDNN has no engine for runs on own kernels (tiled_attention.cpp).
+// Attention (reference/ops/attention.h) as cuDNN graphs of single operations, in the order that cuDNN's fused attention
+// engines recognize. Scores, log-sum-exp and sums are f32; probabilities are rounded to the tensors' type before the
+// product with v. Calls without a cuDNN engine run on own kernels (tiled_attention.cpp).
 #include <fmt/format.h>
 
 #include <limits>
@@ -14,7 +14,6 @@
 namespace gpubench::cuda {
 namespace {
 
-// The graph that is being described, and what both directions put into it.
 class Builder {
  public:
   /// `first`: index of q; k and v follow it.
@@ -46,7 +45,7 @@ class Builder {
   }
   GraphTensor argument(std::size_t index) { return graph_.argument(index, heads(index)); }
   GraphTensor transposed_argument(std::size_t index) { return graph_.argument(index, transposed(heads(index))); }
-  // [b, h, s] as columns [s, 1].
+  // [b, h, s] as column vectors [s, 1].
   GraphTensor log_sum_exp(std::size_t index) {
     const TensorSpec& tensor = tensors_[index];
     expect_type(call_, tensor, DType::f32);
@@ -73,7 +72,7 @@ class Builder {
   GraphTensor scores(cudnnDataType_t type = CUDNN_DATA_FLOAT) { return graph_.internal(score_shape(type)); }
   GraphTensor rows() { return graph_.internal(row_shape()); }
 
-  /// op(x, b) over scores.
+  /// op(x, b), elementwise on scores.
   GraphTensor on_scores(cudnnPointwiseMode_t mode, GraphTensor x, GraphTensor b) {
     const GraphTensor y = scores();
     graph_.pointwise(mode, x, b, y);
@@ -85,7 +84,7 @@ class Builder {
     return y;
   }
 
-  /// scale q k^T; `k`: transposed already.
+  /// scale q k^T; `k` is already transposed.
   GraphTensor scaled_scores(GraphTensor q, GraphTensor k) {
     const GraphTensor products = scores();
     graph_.matmul(q, k, products);
@@ -95,14 +94,14 @@ class Builder {
     return on_scores(CUDNN_POINTWISE_MUL, x, graph_.constant(static_cast<float>(attention_.scale)));
   }
 
-  /// cap tanh(x / cap) where there is a softcap; keeps x / cap for uncapped().
+  /// cap tanh(x / cap) if there is a softcap; stores x / cap for uncapped().
   GraphTensor capped(GraphTensor x) {
     if (attention_.softcap == 0.0) return x;
     const GraphTensor cap = graph_.constant(static_cast<float>(attention_.softcap));
     before_tanh_ = on_scores(CUDNN_POINTWISE_DIV, x, cap);
     return on_scores(CUDNN_POINTWISE_MUL, on_scores(CUDNN_POINTWISE_TANH_FWD, before_tanh_), cap);
   }
-  /// The gradient by scale q k^T, from that by what capped() made of it.
+  /// Gradient of scale q k^T, from the gradient of capped()'s result.
   GraphTensor uncapped(GraphTensor gradient) {
     if (attention_.softcap == 0.0) return gradient;
     const GraphTensor y = scores();
@@ -110,13 +109,14 @@ class Builder {
     return y;
   }
 
-  /// Keys that a query does not see get minus infinity, of which the exponential is 0. Query i sees key j where
-  /// i + t - s >= j, and of those, with a window, where j + window - (t - s) > i.
+  /// Sets masked scores to minus infinity, whose exponential is 0. Query i sees key j if i + t - s >= j and, with a
+  /// window, j + window - (t - s) > i.
   GraphTensor masked(GraphTensor x) {
     if (!attention_.causal) return x;
     const std::int64_t offset = extents_.t - extents_.s;
     if (offset < 0)
-      refuse(call_, fmt::format("{} causal queries of {} keys; expected no more queries", extents_.s, extents_.t));
+      refuse(call_,
+             fmt::format("{} causal queries for {} keys; expected at most one query per key", extents_.s, extents_.t));
     GraphTensor y = where(x, shifted(index(query_axis, x), offset), CUDNN_POINTWISE_CMP_GE, index(key_axis, x));
     if (attention_.window > 0) {
       y = where(y, shifted(index(key_axis, x), attention_.window - offset), CUDNN_POINTWISE_CMP_GT,
@@ -197,8 +197,8 @@ CudnnGraph attention_forward_graph(const OpCall& call, std::span<const TensorSpe
 
 namespace {
 
-// gradient = left^T right, where `left` are scores of all query heads; query heads that share a head of k and v are
-// summed. `width`: of a row of `right`.
+// gradient = left^T right, where `left` holds scores of all query heads. Sums over query heads that share a head of k
+// and v. `width`: elements per row of `right`.
 void key_gradient(Builder& build, GraphTensor left, GraphTensor right, std::size_t gradient, std::int64_t width) {
   CudnnGraph& graph = build.graph();
   const AttentionExtents& e = build.extents();
@@ -223,7 +223,7 @@ CudnnGraph attention_backward_graph(const OpCall& call, std::span<const TensorSp
   if (call.attributes.has("sinks")) {
     refuse(call, "the gradient of sinks: cuDNN has no engine for a sum of negated terms beside the other gradients");
   }
-  if (e.s == 1) refuse(call, "sequences of length 1; cuDNN's fused gradient begins at 2");
+  if (e.s == 1) refuse(call, "sequences of length 1; cuDNN's fused gradient needs at least 2");
   const GraphTensor d_o = build.argument(0);
   const GraphTensor q = build.argument(1);
   const GraphTensor k = build.transposed_argument(2);
@@ -232,7 +232,7 @@ CudnnGraph attention_backward_graph(const OpCall& call, std::span<const TensorSp
   const GraphTensor lse = build.log_sum_exp(5);
   const std::size_t dq = call.inputs.size(), dk = dq + 1, dv = dq + 2;
 
-  // delta = sum of do o. The engines want it in memory, and as a product with a constant.
+  // delta = sum of do o. The engines need it in memory, and as a product with a constant.
   const GraphTensor products = graph.internal(dense(CUDNN_DATA_FLOAT, {e.b, e.hq, e.s, e.d_v}));
   graph.pointwise(CUDNN_POINTWISE_MUL, d_o, o, products);
   const GraphTensor sums = build.rows();
@@ -265,16 +265,16 @@ CudnnGraph attention_backward_graph(const OpCall& call, std::span<const TensorSp
 
 namespace {
 
-// cuDNN's own front end does not hand graphs like these to earlier versions: it pads lengths that are no multiple of
-// 128 up to 9.15, masks with the lowest finite number before 9.10, and zeroes the sum of dq before 9.6.
+// cuDNN's front end avoids such graphs in earlier versions. Up to 9.15 it pads lengths that are not multiples of 128,
+// before 9.10 it masks with the lowest finite number, and before 9.6 it zeroes the sum of dq.
 constexpr std::size_t first_version = 91600;
 
 void expect_version(const OpCall& call) {
   if (cudnnGetVersion() >= first_version) return;
-  refuse(call, fmt::format("cuDNN {}; expected 9.16 or newer for fused attention", cudnn_version()));
+  refuse(call, fmt::format("cuDNN {} is too old for fused attention; expected 9.16 or newer", cudnn_version()));
 }
 
-// cuDNN's plan where it has one. Where a plan is asked for by name, it is that one or none.
+// cuDNN's plan if it has one, else the own plan. A pinned name permits only the plan of that name.
 template <class PlanByCudnn>
 Plan cudnn_or_own(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context,
                   PlanFunction* plan_own, const PlanByCudnn& plan_by_cudnn) {
@@ -292,10 +292,11 @@ Plan cudnn_or_own(const OpCall& call, std::span<const TensorSpec> tensors, const
   }
 }
 
-// f16 and bf16 (f32 only as TF32, and forward only); q, k, v, o and their gradients may be strided parts of packed
-// storages; head sizes that are multiples of 8. Backward: with `context.options.deterministic`, dq is summed up
-// without atomic additions, for which scores of all heads are kept: a workspace of b hq s^2 elements. What cuDNN
-// refuses is planned as tiled attention.
+// f16 and bf16 (f32 only as TF32, forward only); q, k, v, o and their gradients may be strided parts of packed
+// storages; head sizes are multiples of 8.
+// Backward with `context.options.deterministic` sums dq without atomic additions; it keeps scores of all heads in a
+// workspace of b hq s^2 elements.
+// Calls that cuDNN refuses are planned as tiled attention.
 Plan plan_attention_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   return cudnn_or_own(call, tensors, context, plan_tiled_attention_forward, [&] {
     expect_version(call);

@@ -22,16 +22,15 @@ using Clock = std::chrono::steady_clock;
 constexpr int first_samples = 3;
 constexpr int final_samples = 15;
 constexpr std::size_t finalists = 4;
-constexpr std::size_t max_runs = 16;  // in a sample: then events and the spin before it cost nothing beside them
+constexpr std::size_t max_runs = 16;  // per sample: enough to hide the cost of events and of the spin
 constexpr auto race_warm_up = std::chrono::milliseconds(20);
 
 struct Runner {
   Plan plan;
-  std::vector<Launch> launches;  // one for each set
+  std::vector<Launch> launches;  // one per set
   std::vector<float> ms{};
-  std::uint64_t enqueue_ns =
-      std::numeric_limits<std::uint64_t>::max();  // the least that the host took for a sample's runs
-  std::string objection{};                        // to its results
+  std::uint64_t enqueue_ns = std::numeric_limits<std::uint64_t>::max();  // shortest host time of a sample's runs
+  std::string objection{};
 
   [[nodiscard]] float median() const {
     std::vector<float> sorted = ms;
@@ -47,8 +46,7 @@ class Race {
  public:
   explicit Race(cudaStream_t stream) : stream_(stream), begin_(make_event()), end_(make_event()) {}
 
-  // One run of every set, untimed, after which nothing has to be loaded any more; false when the library refuses the
-  // work after all.
+  // Runs every set once, untimed, to load all kernels; false if the library refuses the work.
   bool qualifies(const Runner& runner) {
     try {
       for (const Launch& launch : runner.launches) static_cast<const CudaLaunch&>(*launch).enqueue(stream_);
@@ -62,7 +60,7 @@ class Race {
     return true;
   }
 
-  // In turns, until the device runs at the clock that it keeps under such work.
+  // Runs the candidates in turns until the device reaches its sustained clock rate.
   void warm_up(std::span<Runner> runners) {
     const Clock::time_point begin = Clock::now();
     do {
@@ -73,7 +71,6 @@ class Race {
     } while (Clock::now() - begin < race_warm_up);
   }
 
-  // `samples` of each, in turns.
   void time(std::span<Runner> runners, int samples) {
     for (Runner& runner : runners) runner.ms.clear();
     for (int sample = 0; sample < samples; ++sample) {
@@ -82,8 +79,8 @@ class Race {
   }
 
  private:
-  // As many runs untimed, and then timed: the first ones take the clock, and the cache, from whoever ran before. The
-  // device waits in a spin until the host has queued all of it, however many kernels a candidate is made of.
+  // Runs the sets twice and times the second pass: the first absorbs the previous candidate's clock rate and cache. The
+  // device spins until the host has queued both, so launches of many kernels do not wait for the host.
   void time_once(Runner& runner) {
     launch_spin(20000 + 4 * runner.enqueue_ns, stream_);
     check_launch("the spin kernel");
@@ -93,7 +90,7 @@ class Race {
     check(cudaEventRecord(end_.get(), stream_), "recording an event");
     check(cudaStreamSynchronize(stream_), "waiting for a candidate");
     float ms = 0.0F;
-    check(cudaEventElapsedTime(&ms, begin_.get(), end_.get()), "reading the time between two events");
+    check(cudaEventElapsedTime(&ms, begin_.get(), end_.get()), "reading an elapsed time");
     runner.ms.push_back(ms);
   }
 
@@ -109,12 +106,11 @@ class Race {
 
   cudaStream_t stream_;
   Event begin_, end_;
-  std::size_t next_ =
-      0;  // the set whose turn it is, whoever runs: what one candidate read, the next must not find cached
+  std::size_t next_ = 0;  // shared by all candidates, so that none finds the last one's data cached
 };
 
-// The first `finalists` of those sorted by speed that the judge, where they are `judged`, has no objection to; where it
-// has one to all, the fastest. What it objected to is told in `rejected`.
+// The `finalists` fastest that the judge accepts (all are accepted unless `judged`); if it rejects all, the fastest.
+// Adds its objections to `rejected`.
 std::vector<Runner> finalists_of(const OpCall& call, std::vector<Runner> runners, bool judged, TuningSets& sets,
                                  const std::function<void()>& alive, std::vector<std::string>& rejected) {
   std::stable_sort(runners.begin(), runners.end(), is_faster);
@@ -140,7 +136,7 @@ std::optional<TuningSets> try_sets(std::span<const TensorSpec> tensors, const Tu
   } catch (const DeviceLost&) {
     throw;
   } catch (const BackendError&) {
-    return std::nullopt;  // out of memory: tuning is not worth refusing the case for
+    return std::nullopt;  // out of memory: do not refuse the case for tuning
   }
 }
 
@@ -152,8 +148,8 @@ Plan fastest_of(const OpCall& call, std::span<const Plan> candidates, std::span<
   const PlanOptions& options = context.options;
   if (!options.pinned.empty()) {
     if (const Plan* pinned = find_plan(candidates, options.pinned); pinned != nullptr) return *pinned;
-    refuse(call, fmt::format("pinned to {}, which is not among the {} algorithms that the library proposes here",
-                             options.pinned, candidates.size()));
+    refuse(call, fmt::format("pinned to '{}', which is not among the {} algorithms of the library", options.pinned,
+                             candidates.size()));
   }
   if (const Plan* known = find_plan(candidates, options.remembered); known != nullptr)
     return chosen<CudaPlan>(*known, Choice::remembered);

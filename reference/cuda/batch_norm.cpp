@@ -53,7 +53,7 @@ Plan plan_forward(const OpCall& call, std::span<const TensorSpec> tensors, const
                   batch_norm_scratch(args));
 }
 
-// All row-major; what belongs to channels f32 (f64 for f64).
+// Row-major tensors; channel tensors f32 (f64 for f64).
 Plan plan_batch_norm_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   BatchNormArgs args = batch_norm_args(call, {call, tensors}, context);
   args.relu = call.kind == batch_norm_relu_backward_kind;
@@ -85,7 +85,7 @@ Plan plan_batch_norm_forward(const OpCall& call, std::span<const TensorSpec> ten
 }
 
 Plan plan_batch_norm_of_sums(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  if (tensors[0].dtype == DType::f64) refuse(call, "sums in f32 of f64 data; expected a narrower type");
+  if (tensors[0].dtype == DType::f64) refuse(call, "f64 data with sums in f32; expected narrower data");
   return plan_forward(call, tensors, context, true);
 }
 

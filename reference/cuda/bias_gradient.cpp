@@ -13,21 +13,20 @@ namespace gpubench::cuda {
 namespace {
 
 constexpr int max_epilogues = 16;           // of the library's epilogues
-constexpr int max_composed_candidates = 6;  // of each way to follow a product up
+constexpr int max_composed_candidates = 6;  // per own kernel that follows a product
 
-/// One fused op on its way to a plan.
 struct Work {
   const OpCall& call;
   std::span<const TensorSpec> tensors;
   const CudaContext& context;
   GemmRoles roles;
-  int db = 0;  ///< the bias gradient's position
+  int db = 0;  ///< position of the bias gradient
   std::vector<Plan> candidates{};
 
   [[nodiscard]] Plan fastest() const { return fastest_of(call, candidates, tensors, {}, context); }
 };
 
-/// The library's own sums, which have the type of its results.
+/// The library's sum, in the type of its results.
 void add_library_sums(Work& work, MatmulRequest request, MatmulEpilogue epilogue) {
   const DType type = at(work.tensors, work.db).dtype;
   if (work.context.options.deterministic || type != at(work.tensors, work.roles.c).dtype) return;
@@ -45,7 +44,7 @@ void add_library_sums(Work& work, MatmulRequest request, MatmulEpilogue epilogue
   }
 }
 
-// f64 to f64 only.
+// f64 only to f64.
 Plan plan_column_sum(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   ColumnSumArgs args;
   args.from = any_element(call, tensors[0]);
@@ -67,8 +66,7 @@ Plan plan_column_sum(const OpCall& call, std::span<const TensorSpec> tensors, co
       bytes);
 }
 
-/// The request's product, and then the column sums of the tensor at `summed`. They use the same scratch memory, one
-/// after the other.
+/// The product, then the column sums of the tensor at `summed`; both use the same scratch memory.
 void add_column_sums(Work& work, const MatmulRequest& request, int summed) {
   const OpCall sum{column_sum_kind, {}, work.call.math, {ValueId{0}}, {ValueId{1}}, work.call.label, work.call.phase};
   const std::array specs{at(work.tensors, summed), at(work.tensors, work.db)};
@@ -88,12 +86,12 @@ void add_column_sums(Work& work, const MatmulRequest& request, int summed) {
   }
 }
 
-/// The own kernel behind a product, its addresses to be filled in, and what it needs.
+/// An own kernel that follows a product (addresses not set), and its scratch memory.
 struct SlopeAndSum {
   GeluBiasGradientArgs slope;
   PartialSumArgs sum;
-  bool in_place = false;          ///< the product lies in dz
-  std::size_t product_bytes = 0;  ///< else in scratch memory
+  bool in_place = false;          ///< the product is stored in dz
+  std::size_t product_bytes = 0;  ///< scratch memory, unless in place
   std::size_t partial_bytes = 0;
 };
 
@@ -123,7 +121,8 @@ SlopeAndSum slope_and_sum(const Work& work, const Gemm& gemm) {
   return own;
 }
 
-/// The product unrounded, then slope and sum at once. Scratch memory: [product][the library's, and then partial sums].
+/// The product unrounded, then slope and sum in one kernel. Scratch memory: [product][the library's, later partial
+/// sums].
 void add_slope_and_sum(Work& work, const Gemm& gemm, MatmulRequest request) {
   const DType wide = work.call.math.accumulate;
   const TensorSpec& dz = at(work.tensors, work.roles.c);
@@ -159,8 +158,8 @@ void add_slope_and_sum(Work& work, const Gemm& gemm, MatmulRequest request) {
   }
 }
 
-// cuBLASLt's epilogues, raced against its products with own kernels behind them. DGELU with the library's sum; DGELU
-// and an own column_sum; the product unrounded, in dz or in scratch memory, and one own kernel for slope and sum.
+// Times cuBLASLt's epilogues and products with own kernels: DGELU with the library's sum; DGELU and column_sum; the
+// product unrounded, in dz or in scratch memory, with one own kernel for slope and sum.
 Plan plan_gemm_gelu_bias_gradient(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const Gemm& gemm = call.attributes.as<Gemm>();
   Work work{call, tensors, context, roles_of(gemm), 4};
@@ -176,7 +175,7 @@ Plan plan_gemm_gelu_bias_gradient(const OpCall& call, std::span<const TensorSpec
   return work.fastest();
 }
 
-// The library's sum, or an own column_sum.
+// The library's sum, or the own column_sum.
 Plan plan_gemm_weight_bias_gradient(const OpCall& call, std::span<const TensorSpec> tensors,
                                     const CudaContext& context) {
   const GemmWeightBiasGradient& attributes = call.attributes.as<GemmWeightBiasGradient>();

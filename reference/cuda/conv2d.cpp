@@ -10,7 +10,7 @@ namespace {
 
 using Pass = CudnnGraph::ConvolutionPass;
 
-// Where x, the filter and y are among the tensors of a call.
+// Positions of x, the filter and y in a call.
 struct Direction {
   Pass pass;
   std::size_t x, filter, y;
@@ -22,7 +22,7 @@ Direction direction_of(const OpCall& call) {
   return {Pass::backward_filter, 0, 2, 1};
 }
 
-// [n, h, w, c] or [k, r, s, c], channels first, as cuDNN counts axes. Where the elements lie does not change.
+// [n, h, w, c] or [k, r, s, c] in cuDNN's axis order, channels first; the strides keep the memory layout.
 GraphShape channels_first(const OpCall& call, const TensorSpec& tensor) {
   expect_strides(call, tensor);
   constexpr std::array<int, 4> order{0, 3, 1, 2};
@@ -34,7 +34,6 @@ GraphShape channels_first(const OpCall& call, const TensorSpec& tensor) {
   return shape;
 }
 
-/// Returns y.
 GraphTensor add_convolution(CudnnGraph& graph, const OpCall& call, std::span<const TensorSpec> tensors) {
   const auto& attributes = call.attributes.as<Conv2d>();
   const Direction direction = direction_of(call);
@@ -85,8 +84,8 @@ std::vector<Plan> convolution_and_sums_plans(const OpCall& call, std::span<const
 
 namespace {
 
-// NHWC, every type that cuDNN has; dfilter may be f32 where x and dy are narrower. Winograd and Fourier transforms are
-// never used: their errors are not those of a sum of products.
+// NHWC, all types of cuDNN; dfilter may be f32 with narrower x and dy. Winograd and Fourier transforms are excluded:
+// their errors exceed those of a sum of products.
 Plan plan_conv2d(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   return plan_graph(call, tensors, conv2d_graph(call, tensors), context);
 }

@@ -1,4 +1,4 @@
-// A convolution and the batch norm of its product: cuDNN's graph and own kernels, one after the other.
+// A convolution followed by the batch norm of its product: cuDNN's graph, then own kernels.
 #include "reference/ops/conv2d_batch_norm.h"
 
 #include <algorithm>
@@ -9,10 +9,10 @@
 namespace gpubench::cuda {
 namespace {
 
-// How names of implementations end: what the own kernels do.
+// Suffixes of implementation names: the own kernels' part.
 constexpr std::string_view normalize = ":normalize", batch_norm = ":batch_norm";
 
-/// Scratch memory: [channel sums][the convolution's] with sums; else what each needs, one after the other.
+/// Scratch memory with sums: [channel sums][the convolution's]; without: the larger of the two, shared.
 Plan composed(const OpCall& call, const Plan& convolution, const Plan& norm, bool sums) {
   const std::size_t sum_bytes = sums ? norm->workspace_bytes() : 0;
   const std::size_t bytes = std::max(sum_bytes + convolution->workspace_bytes(), norm->workspace_bytes());
@@ -34,13 +34,13 @@ Plan composed(const OpCall& call, const Plan& convolution, const Plan& norm, boo
       });
 }
 
-// The convolution with the channel sums of its product as one graph, where cuDNN has one (f16, bf16 and tf32), and
-// own kernels for what follows from them; raced against the convolution alone and batch_norm_forward's kernels.
+// cuDNN's convolution with channel sums in one graph (f16, bf16 and tf32) and own kernels for the normalization, timed
+// against the convolution and batch_norm_forward's kernels.
 Plan plan_conv2d_batch_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors,
                                     const CudaContext& context) {
   const OpCall norm = batch_norm_of(call);
   const std::vector<TensorSpec> norm_tensors = batch_norm_operands(call, tensors);
-  // A named implementation is looked for among its own kind; its part in front of the "+" is the convolution's.
+  // A named implementation is searched among its kind; the part before "+" names the convolution.
   const std::string& named = context.options.pinned.empty() ? context.options.remembered : context.options.pinned;
   CudaContext of_convolution = context;
   of_convolution.options.pinned.clear();
@@ -52,7 +52,7 @@ Plan plan_conv2d_batch_norm_forward(const OpCall& call, std::span<const TensorSp
       for (const Plan& plan : convolution_and_sums_plans(call, tensors, of_convolution))
         candidates.push_back(composed(call, plan, own, true));
     } catch (const Unsupported&) {
-      // Statistics are taken of the product, and the implementation's name says so.
+      // Without the graph, statistics are computed from the product; the implementation name shows it.
     }
   }
   if (candidates.empty() || named.empty() || named.ends_with(batch_norm)) {

@@ -12,7 +12,7 @@
 namespace gpubench::cuda {
 namespace {
 
-/// The rows of logits, where all tensors that the call has are of types and layouts that the kernels know.
+/// Rows of logits. Throws Unsupported for types and layouts that the kernels lack.
 RowView checked_logits(const OpCall& call, const Named<TensorSpec>& operand) {
   const TensorSpec& logits = operand["logits"];
   expect_type(call, operand["labels"], DType::i32);
@@ -25,7 +25,7 @@ RowView checked_logits(const OpCall& call, const Named<TensorSpec>& operand) {
   return rows_of(call, logits);
 }
 
-/// The constants of the loss. Throws Unsupported for a dloss or a count that is not of the loss's type.
+/// Constants of the loss. Throws Unsupported unless dloss and count have the loss's type.
 CrossEntropyTerms terms_of(const OpCall& call, const Named<TensorSpec>& operand) {
   const auto& attributes = call.attributes.as<CrossEntropy>();
   for (const char* name : {"dloss", "count"}) {
@@ -40,7 +40,7 @@ CrossEntropyTerms terms_of(const OpCall& call, const Named<TensorSpec>& operand)
   return terms;
 }
 
-/// Which of the classes the logits are of. A label is of 32 bits: there is none beyond.
+/// The classes that the logits cover. Labels have 32 bits, which limits the number of classes.
 ClassPart part_of(const OpCall& call, std::int64_t here) {
   constexpr std::int64_t most = std::numeric_limits<int>::max();
   const auto& attributes = call.attributes.as<CrossEntropy>();
@@ -48,19 +48,17 @@ ClassPart part_of(const OpCall& call, std::int64_t here) {
           static_cast<int>(std::min(attributes.all_classes(here), most))};
 }
 
-/// For {"dloss", ...} of args that have terms.
 constexpr auto dloss_of_terms = [](auto& args, const Tensor& dloss, bool) { args.terms.dloss = dloss.data; };
-/// Scratch: the number of rows that count, then what is behind it.
+/// Scratch: the number of counted rows, then the kernels' part.
 template <class Args>
 void split_scratch(Args& args, const Tensor& scratch, bool) {
   args.terms.counted = reinterpret_cast<double*>(scratch.data);
   if constexpr (requires { args.row_loss; }) args.row_loss = args.terms.counted + 1;
 }
 
-/// What split_scratch() divides.
 std::size_t term_scratch_bytes(std::int64_t rows) { return static_cast<std::size_t>(rows + 1) * sizeof(double); }
 
-/// What calls on logits have in common. Throws Unsupported for types and layouts that the kernels lack.
+/// Common arguments of calls on logits. Throws Unsupported for types and layouts that the kernels lack.
 template <class Args>
 Args logits_args(const OpCall& call, const Named<TensorSpec>& operand) {
   const RowView rows = checked_logits(call, operand);
@@ -79,8 +77,8 @@ Args logits_args(const OpCall& call, const Named<TensorSpec>& operand) {
   return args;
 }
 
-// Also cross_entropy_partial. Loss and log-sum-exp f64 for f64, else f32; dlogits has the logits' type and may be in
-// their place.
+// Also cross_entropy_partial. Loss and log-sum-exp f64 for f64, else f32; dlogits has the logits' type and may
+// overwrite them.
 Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   using Args = CrossEntropyForwardArgs;
   const auto args = logits_args<Args>(call, {call, tensors});

@@ -25,7 +25,7 @@ cudaDataType_t data_type(DType type) {
     case DType::f8_e4m3: return CUDA_R_8F_E4M3;
     case DType::f8_e5m2: return CUDA_R_8F_E5M2;
     case DType::f4_e2m1: return CUDA_R_4F_E2M1;
-    default: throw Unsupported(fmt::format("cublaslt: no product of {} matrices", name(type)));
+    default: throw Unsupported(fmt::format("cublaslt has no product of {} matrices", name(type)));
   }
 }
 
@@ -35,15 +35,15 @@ cublasComputeType_t compute_type(const MatmulRequest& request) {
     case DType::f64: return CUBLAS_COMPUTE_64F;
     case DType::f16: return CUBLAS_COMPUTE_16F;
     case DType::f32: break;
-    default: throw Unsupported(fmt::format("cublaslt: no sums in {}", name(request.math.accumulate)));
+    default: throw Unsupported(fmt::format("cublaslt has no sums in {}", name(request.math.accumulate)));
   }
   if (!f32_operands) return CUBLAS_COMPUTE_32F;
   switch (request.math.inputs) {
-    case Math::Inputs::exact: return CUBLAS_COMPUTE_32F_PEDANTIC;  // never TF32, whatever the environment says
+    case Math::Inputs::exact: return CUBLAS_COMPUTE_32F_PEDANTIC;  // not TF32, even if the environment enables it
     case Math::Inputs::tf32: return CUBLAS_COMPUTE_32F_FAST_TF32;
     case Math::Inputs::emulated: return CUBLAS_COMPUTE_32F_EMULATED_16BFX9;
     case Math::Inputs::bf16:
-    case Math::Inputs::two_bf16: throw Unsupported("cublaslt: f32 operands are not multiplied in bf16 on purpose");
+    case Math::Inputs::two_bf16: throw Unsupported("cublaslt has no product of f32 operands in bf16");
   }
   return CUBLAS_COMPUTE_32F_PEDANTIC;
 }
@@ -76,10 +76,10 @@ void set(const MatrixLayout& layout, cublasLtMatrixLayoutAttribute_t attribute, 
 template <class T>
 void set(const Preference& preference, cublasLtMatmulPreferenceAttributes_t attribute, const T& value) {
   check_cublas(cublasLtMatmulPreferenceSetAttribute(preference.get(), attribute, &value, sizeof value),
-               "saying what algorithms may use");
+               "setting preferences for algorithms");
 }
 
-// The library counts columns first: rows in memory are its columns, so each matrix is given transposed.
+// cuBLASLt is column-major, so each row-major matrix is passed transposed.
 MatrixLayout layout_of(const RowMatrix& matrix, std::int64_t batch) {
   cublasLtMatrixLayout_t made = nullptr;
   check_cublas(cublasLtMatrixLayoutCreate(&made, data_type(matrix.type), static_cast<std::uint64_t>(matrix.columns),
@@ -98,9 +98,9 @@ bool has_aux(MatmulEpilogue epilogue) {
          epilogue == MatmulEpilogue::dgelu_bias_gradient;
 }
 
-// Bias gradients are named after the library's view, c^T = op(b)^T op(a)^T: its D has our columns as rows, its A is our
-// b, its B our a. DGELU_BGRAD sums up each row of D, a vector of our n. BGRADB sums B along k, one number per column of
-// D: our m, for a weight gradient dy^T x with dy as a. BGRADA has one per row of D: our n, for x^T dy with dy as b.
+// Names follow cuBLASLt's view c^T = op(b)^T op(a)^T: its D has our columns as rows, its A is our b, its B our a.
+// DGELU_BGRAD sums each row of D: one number per column of c. BGRADB sums B along k: one per row of c, for a weight
+// gradient dy^T x with a = dy. BGRADA gives one per column of c, for x^T dy with b = dy.
 cublasLtEpilogue_t epilogue_of(const MatmulRequest& request) {
   switch (request.epilogue) {
     case MatmulEpilogue::none: return request.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
@@ -113,7 +113,7 @@ cublasLtEpilogue_t epilogue_of(const MatmulRequest& request) {
   return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-// What every row of the matrix is aligned to when its first is, up to 16 bytes: what vector accesses need.
+// Alignment of every row if the first is aligned, in bytes; at most 16, as vector accesses need.
 std::uint32_t alignment_of(const RowMatrix& matrix) {
   const std::int64_t bits = bits_of(matrix.type);
   const auto divides = [bits](std::int64_t elements, std::int64_t bytes) { return elements * bits % (8 * bytes) == 0; };
@@ -125,8 +125,8 @@ std::uint32_t alignment_of(const RowMatrix& matrix) {
 
 void expect_aligned(const void* address, std::uint32_t alignment, const char* which) {
   if (reinterpret_cast<std::uintptr_t>(address) % alignment == 0) return;
-  throw BackendError(fmt::format("cublaslt: matrix {} at an address that is no multiple of {} bytes, as its rows are",
-                                 which, alignment));
+  throw BackendError(
+      fmt::format("cublaslt: the address of matrix {} is not a multiple of {} bytes, as planned", which, alignment));
 }
 
 MatmulDesc desc_of(const MatmulRequest& request) {
@@ -136,7 +136,7 @@ MatmulDesc desc_of(const MatmulRequest& request) {
                                                                        : CUDA_R_32F;
   check_cublas(cublasLtMatmulDescCreate(&made, compute_type(request), scale), "describing a product");
   MatmulDesc desc(made);
-  // c^T = op(b)^T op(a)^T: the operands change places.
+  // c^T = op(b)^T op(a)^T swaps the operands.
   set(desc, CUBLASLT_MATMUL_DESC_TRANSA, request.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(desc, CUBLASLT_MATMUL_DESC_TRANSB, request.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(request));
@@ -159,7 +159,7 @@ MatmulDesc desc_of(const MatmulRequest& request) {
   return desc;
 }
 
-// "?" where the library does not tell: a 0 would name another algorithm.
+// "?" if the library does not report it: 0 would name another algorithm.
 template <class T>
 std::string config(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAttributes_t attribute) {
   T value{};
@@ -169,7 +169,7 @@ std::string config(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConf
   return status == CUBLAS_STATUS_SUCCESS ? fmt::format("{}", value) : "?";
 }
 
-// Everything that the library needs to be given the same algorithm again.
+// All attributes needed to select the same algorithm again.
 std::string name_of(const cublasLtMatmulAlgo_t& a) {
   return fmt::format(
       "cublaslt:algo={},tile={},stages={},splitk={},reduction={},swizzle={},custom={},inner={},cluster={}",
@@ -183,7 +183,7 @@ std::string name_of(const cublasLtMatmulAlgo_t& a) {
       config<std::uint16_t>(a, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID));
 }
 
-// What NVIDIA advises for Hopper is 32 MiB; tuning may find use for more.
+// NVIDIA advises 32 MiB for Hopper; tuning may use more.
 constexpr std::size_t max_workspace = std::size_t{64} << 20;
 
 }  // namespace
@@ -228,7 +228,7 @@ std::shared_ptr<const MatmulWork::Bound> MatmulWork::bound_to(const MatmulAddres
   if (has_aux(request.epilogue)) {
     set(bound->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, addresses.aux);
   }
-  // Operands have changed places, and their factors with them.
+  // Swapped as the operands are.
   if (request.scaled_a) set(bound->desc, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, addresses.scale_a);
   if (request.scaled_b) set(bound->desc, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, addresses.scale_b);
   return bound;
@@ -237,7 +237,7 @@ std::shared_ptr<const MatmulWork::Bound> MatmulWork::bound_to(const MatmulAddres
 void MatmulWork::run(const Bound& bound, cudaStream_t stream) {
   const Description& d = *bound.description;
   const MatmulAddresses& at = bound.addresses;
-  // The factors are of the scale type: double for f64 sums, half for f16 ones.
+  // The factors have the scale type: double for f64 sums, half for f16 sums.
   const double alpha_f64 = d.request.alpha;
   const double beta_f64 = d.request.beta;
   const auto alpha_f32 = static_cast<float>(alpha_f64);
@@ -273,7 +273,7 @@ std::vector<MatmulWork> matmul_candidates(const CublasLt& library, const MatmulR
   description->b = layout_of(request.b, request.batch);
   description->c = layout_of(request.c, request.batch);
   const MatmulDesc desc = desc_of(request);
-  // Heuristics of epilogues and scaled operands look whether the addresses are there, not at them.
+  // Heuristics for epilogues and scaled operands require non-null addresses but do not read them.
   const auto somewhere = reinterpret_cast<void*>(std::uintptr_t{256});
   if (request.bias) set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, somewhere);
   if (has_aux(request.epilogue)) set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, somewhere);
@@ -281,7 +281,7 @@ std::vector<MatmulWork> matmul_candidates(const CublasLt& library, const MatmulR
   if (request.scaled_b) set(desc, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, somewhere);
 
   cublasLtMatmulPreference_t made = nullptr;
-  check_cublas(cublasLtMatmulPreferenceCreate(&made), "saying what algorithms may use");
+  check_cublas(cublasLtMatmulPreferenceCreate(&made), "setting preferences for algorithms");
   const Preference preference(made);
   set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, max_workspace);
   std::uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
@@ -302,7 +302,7 @@ std::vector<MatmulWork> matmul_candidates(const CublasLt& library, const MatmulR
       description->c.get(), preference.get(), most, results.data(), &found);
   std::vector<MatmulWork> candidates;
   if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE) return candidates;
-  check_cublas(status, "asking for algorithms");
+  check_cublas(status, "querying algorithms");
   for (int i = 0; i < found; ++i) {
     const auto& result = results[static_cast<std::size_t>(i)];
     if (result.state != CUBLAS_STATUS_SUCCESS) continue;

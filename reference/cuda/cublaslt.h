@@ -1,4 +1,4 @@
-// cuBLASLt's matrix multiply behind an interface in our own terms: row-major matrices with a row stride.
+// cuBLASLt's matrix product for row-major matrices with a row stride.
 #pragma once
 
 #include <cublasLt.h>
@@ -14,10 +14,9 @@
 
 namespace gpubench::cuda {
 
-/// The library's handle.
 class CublasLt {
  public:
-  /// Throws BackendError where it does not start.
+  /// Throws BackendError if cuBLASLt does not start.
   CublasLt();
   [[nodiscard]] cublasLtHandle_t handle() const { return handle_.get(); }
 
@@ -31,7 +30,7 @@ class CublasLt {
 /// "13.1.0"
 [[nodiscard]] std::string cublaslt_version();
 
-/// Rows of a matrix in memory; strides in elements.
+/// A row-major matrix in memory; strides in elements.
 struct RowMatrix {
   DType type = DType::f32;
   std::int64_t rows = 0;
@@ -40,12 +39,12 @@ struct RowMatrix {
   std::int64_t batch_stride = 0;
 };
 
-/// The last three also sum up a bias gradient: over the rows of c (one number per column), or along k over op(a) (one
-/// per row of c) or op(b) (one per column).
+/// The last three also compute a bias gradient: summed over the rows of c (one number per column), or along k over
+/// op(a) (one per row of c) or op(b) (one per column).
 enum class MatmulEpilogue { none, gelu_aux, dgelu, dgelu_bias_gradient, bias_gradient_a, bias_gradient_b };
 
-/// c = epilogue(alpha op(a) op(b) + beta c + bias). `aux`, as c: what gelu_aux writes (before GELU) and dgelu reads.
-/// `bias`: the type of what is added to each row, or of the bias gradient, which the library has in c's type only.
+/// c = epilogue(alpha op(a) op(b) + beta c + bias). `aux` has c's shape: gelu_aux writes it (before GELU), dgelu reads
+/// it. `bias`: type of the row that is added, or of the bias gradient, which cuBLASLt computes in c's type only.
 struct MatmulRequest {
   RowMatrix a, b, c;
   bool transpose_a = false;
@@ -59,31 +58,29 @@ struct MatmulRequest {
   RowMatrix aux;
   bool scaled_a = false;  ///< f8: an f32 factor in device memory, or `blocks`
   bool scaled_b = false;
-  /// Scales for blocks of a and b along k, of this type (reference/ops/gemm.h), in tiles (kernels/products.h).
+  /// Type of block scales of a and b along k (reference/ops/gemm.h), stored in tiles (kernels/products.h).
   std::optional<DType> blocks = {};
-  bool factors_on_device = false;  ///< alpha and beta are read there
+  bool factors_on_device = false;  ///< alpha and beta are read from device memory
 };
 
-/// Device addresses of one bound product.
 struct MatmulAddresses {
   const void* a = nullptr;
   const void* b = nullptr;
   void* c = nullptr;
-  void* bias = nullptr;  ///< read, or where the bias gradient goes
+  void* bias = nullptr;  ///< an input, or the bias gradient
   void* aux = nullptr;
   const void* scale_a = nullptr;
   const void* scale_b = nullptr;
-  const float* factors = nullptr;  ///< {alpha, beta}, where these are on the device
+  const float* factors = nullptr;  ///< {alpha, beta} if they are in device memory
   void* workspace = nullptr;
 };
 
-/// One way of computing a request.
 class MatmulWork {
  public:
   /// "cublaslt:algo=66,tile=20,..."
   [[nodiscard]] const std::string& implementation() const { return name_; }
   [[nodiscard]] std::size_t workspace_bytes() const { return workspace_bytes_; }
-  /// A callable that takes the stream. Throws BackendError when an address is less aligned than was promised.
+  /// A callable that takes the stream. Throws BackendError if an address has less than the promised alignment.
   [[nodiscard]] auto bind(const MatmulAddresses& addresses) const {
     return [bound = bound_to(addresses)](cudaStream_t stream) { run(*bound, stream); };
   }
@@ -102,9 +99,9 @@ class MatmulWork {
   std::string name_;
 };
 
-/// What the library's heuristics propose, best first; empty where they know none. Sums rounded to the output type
-/// between parts of k only where the request's math declares them.
-/// Throws BackendError when the library fails otherwise, Unsupported for types that it has no product for.
+/// Candidates of cuBLASLt's heuristics, best first; empty if there are none. Partial sums along k are rounded to the
+/// output type only if the request's math permits it.
+/// Throws BackendError if cuBLASLt fails, Unsupported for types without a product.
 [[nodiscard]] std::vector<MatmulWork> matmul_candidates(const CublasLt& library, const MatmulRequest& request,
                                                         int most);
 

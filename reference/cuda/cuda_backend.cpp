@@ -20,7 +20,6 @@
 namespace gpubench::cuda {
 namespace {
 
-// The file that a function was loaded from.
 template <class Function>
 std::string path_of(Function* function) {
   Dl_info info{};
@@ -39,10 +38,10 @@ DeviceInfo describe(const DeviceTraits& traits) {
   info.cache_bytes = traits.l2_bytes;
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
-  check(cudaMemGetInfo(&free_bytes, &total_bytes), "asking for free memory");
+  check(cudaMemGetInfo(&free_bytes, &total_bytes), "querying free memory");
   info.available_bytes = static_cast<std::int64_t>(free_bytes);
   int driver = 0;
-  check(cudaDriverGetVersion(&driver), "asking for the driver's version");
+  check(cudaDriverGetVersion(&driver), "querying the driver's version");
   info.properties = {
       {"compute_capability", fmt::format("{}.{}", traits.compute_capability / 10, traits.compute_capability % 10)},
       {"ordinal", std::to_string(traits.ordinal)},
@@ -53,7 +52,7 @@ DeviceInfo describe(const DeviceTraits& traits) {
   return info;
 }
 
-// Two calls that differ in nothing that a plan depends on. Names and roles do not matter to it.
+// Whether plans for both would be equal: names and roles do not matter.
 bool same_spec(const TensorSpec& a, const TensorSpec& b) {
   return a.shape == b.shape && a.dtype == b.dtype && a.layout == b.layout && a.placement == b.placement;
 }
@@ -73,7 +72,7 @@ struct Planned {
   }
 };
 
-/// What was compiled in this process, for all backends in it.
+/// Plans compiled in this process, shared by its backends.
 std::shared_ptr<CudnnPlanStore> compiled_plans() {
   static const auto store = std::make_shared<CudnnPlanStore>();
   return store;
@@ -86,7 +85,7 @@ class CudaBackend final : public Backend {
         stream_(stream_on(options.ordinal)),
         cudnn_(compiled_plans()),
         storage_(*this, stream_.get()),
-        device_(describe(traits_)),  // which counts what is free after that
+        device_(describe(traits_)),  // after the allocations above, to report what is still free
         timer_(stream_.get()) {}
 
   [[nodiscard]] cudaStream_t stream() const { return stream_.get(); }
@@ -145,15 +144,13 @@ class CudaBackend final : public Backend {
     compile_ahead(left, {traits_, cublaslt_, cudnn_}, static_cast<int>(std::thread::hardware_concurrency()), alive);
   }
 
-  // Equal calls (the layers of a model) share one plan: tuning each of them again would take minutes and could choose
-  // differently.
+  // Equal calls (layers of a model) share a plan: tuning each would take minutes and could choose differently.
   [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
                           const PlanOptions& options) override {
     use_device();
     if (tensors.size() != call.inputs.size() + call.outputs.size()) {
-      throw BackendError(fmt::format("cuda {} '{}': {} tensors were given; expected {} inputs and {} outputs",
-                                     call.kind.name, call.label, tensors.size(), call.inputs.size(),
-                                     call.outputs.size()));
+      throw BackendError(fmt::format("cuda {} '{}': got {} tensors; expected {} inputs and {} outputs", call.kind.name,
+                                     call.label, tensors.size(), call.inputs.size(), call.outputs.size()));
     }
     if (const Planned* planned = find_planned(call, tensors, options); planned != nullptr) return planned->plan;
     const CudaContext context{traits_, cublaslt_, cudnn_, stream_.get(), options};
@@ -183,7 +180,7 @@ class CudaBackend final : public Backend {
   [[nodiscard]] Launch sequence(std::span<const Launch> launches, const Schedule& schedule) override {
     use_device();
     Launch ordered = in_stream_order(launches);
-    // What cannot be recorded says so in the name of its implementation ("by stream").
+    // Implementation names mark work that cannot be captured ("by stream").
     if (schedule.mode == LaunchMode::stream || !are_capturable(launches)) return ordered;
     return std::make_shared<GraphLaunch>(std::move(ordered), stream_.get());
   }
@@ -204,7 +201,7 @@ class CudaBackend final : public Backend {
     check(cudaSetDevice(ordinal), fmt::format("selecting device {}", ordinal));
     return make_stream();
   }
-  // The current device belongs to the calling thread.
+  // The current device is per thread.
   void use_device() const { check(cudaSetDevice(traits_.ordinal), "selecting the device"); }
   [[nodiscard]] const Planned* find_planned(const OpCall& call, std::span<const TensorSpec> tensors,
                                             const PlanOptions& options) const {
@@ -212,11 +209,11 @@ class CudaBackend final : public Backend {
         std::ranges::find_if(planned_, [&](const Planned& planned) { return planned.matches(call, tensors, options); });
     return found == planned_.end() ? nullptr : &*found;
   }
-  // Pageable memory no kernel can touch.
+  // Kernels cannot access pageable memory.
   [[nodiscard]] bool is_reachable(const std::byte* address) const {
     use_device();
     cudaPointerAttributes where{};
-    check(cudaPointerGetAttributes(&where, address), "asking whose memory it is");
+    check(cudaPointerGetAttributes(&where, address), "querying the owner of an address");
     return where.type != cudaMemoryTypeUnregistered;
   }
   void wait() const { check(cudaStreamSynchronize(stream_.get()), "waiting for the device"); }
@@ -249,7 +246,7 @@ std::vector<LoadedLibrary> all_libraries() {
     const NcclCalls& nccl = nccl_calls();
     libraries.push_back({"nccl", nccl_version(nccl), path_of(nccl.get_version)});
   } catch (const Unsupported&) {
-    // One GPU needs none; several say what is missing.
+    // One GPU needs no NCCL; several report its absence.
   }
 #endif
   return libraries;

@@ -9,19 +9,17 @@
 
 namespace gpubench::cuda {
 
-/// Throws BackendError where there is no usable driver, no such device, or a library does not start.
+/// Throws BackendError without a usable driver, without such a device, or if a library does not start.
 [[nodiscard]] std::unique_ptr<Backend> open_cuda_backend(const OpenOptions& options);
 
-/// A backend, and the stream that its work is enqueued on.
 struct OpenedDevice {
   std::unique_ptr<Backend> backend;
-  cudaStream_t stream = nullptr;  ///< the backend's
+  cudaStream_t stream = nullptr;
 };
 /// Throws as open_cuda_backend().
 [[nodiscard]] OpenedDevice open_cuda_device(const OpenOptions& options);
 
-/// Several ranks: one on each of several GPUs, or all on one, as Module::open_ranks. A virtual set is flagged
-/// "virtual".
+/// As Module::open_ranks: one rank per GPU, or all on one GPU, flagged "virtual".
 [[nodiscard]] RankSet open_cuda_ranks(const RankOptions& options);
 
 /// Module::process_device.
@@ -29,19 +27,17 @@ struct OpenedDevice {
 /// Module::open_process_collectives.
 [[nodiscard]] std::unique_ptr<RankCollectives> open_process_collectives(const ProcessRank& rank);
 
-/// cudart, cuBLASLt and cuDNN as they are loaded.
+/// The loaded cudart, cuBLASLt and cuDNN.
 [[nodiscard]] std::vector<LoadedLibrary> loaded_libraries();
-/// These and NCCL, which is loaded for the purpose where it is found.
+/// Also NCCL, which this function loads if it is installed.
 [[nodiscard]] std::vector<LoadedLibrary> all_libraries();
 
-// What the CUDA backend does to its memory, and finds out about it, by own kernels (kernels/runtime.h): the device's
-// part of Backend::fill, gather, scan and fingerprint.
-
-/// Backend's own way takes over where kernels can't: at addresses that are not aligned for them.
+/// Backend::fill, gather, scan and fingerprint by own kernels (kernels/runtime.h). Addresses that are not aligned for
+/// kernels take Backend's implementations.
 class StorageKernels {
  public:
-  /// `backend`: that of `stream`, whose write() and read() are ordered behind the kernels. Takes 8 MiB of the current
-  /// device's memory; throws BackendError where there is none.
+  /// `stream` must be `backend`'s: its write() and read() are ordered behind the kernels. Takes 8 MiB of the current
+  /// device's memory. Throws BackendError if that fails.
   StorageKernels(Backend& backend, cudaStream_t stream);
 
   void fill(std::byte* device, std::span<const std::byte> pattern, std::size_t bytes);
@@ -52,8 +48,8 @@ class StorageKernels {
  private:
   Backend& backend_;
   cudaStream_t stream_;
-  std::shared_ptr<std::byte> questions_;  ///< offsets, on their way to the device
-  std::shared_ptr<std::byte> answers_;    ///< on their way back
+  std::shared_ptr<std::byte> questions_;  ///< offsets, copied to the device
+  std::shared_ptr<std::byte> answers_;    ///< results, copied to the host
 };
 
 }  // namespace gpubench::cuda

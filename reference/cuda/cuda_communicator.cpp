@@ -16,8 +16,7 @@
 namespace gpubench::cuda {
 namespace {
 
-// Short waits are spun through; longer ones leave the core to others, at the price of hearing of the end a little late.
-// What the device measures is not touched by that.
+// A wait spins first, then naps to free the core, which delays its end by up to a nap. Device timings are unaffected.
 constexpr int spins = 20000;
 constexpr auto nap = std::chrono::microseconds(20);
 
@@ -62,16 +61,16 @@ class RankStreams final : public RankQueues {
     communicator_.arrive_at_gate(rank_);
     communicator_.wait(rank_, compute_);
     float ms = 0.0F;
-    check(cudaEventElapsedTime(&ms, begin_.get(), end_.get()), "reading the time between two events");
+    check(cudaEventElapsedTime(&ms, begin_.get(), end_.get()), "reading an elapsed time");
     return static_cast<double>(ms) * 1e6;
   }
 
  private:
-  // In an order in which every step comes after those that it waits for, collectives as early as they can: on all ranks
-  // alike, since all have the same lanes of collectives.
+  // Enqueues steps after those that they wait for, and collectives as early as possible. All ranks have the same lanes
+  // of collectives, hence the same order.
   void enqueue_both(const RankProgram& program, const At& at) {
     while (communicated_.size() < program.communication.size()) communicated_.push_back(make_order_event());
-    communication_waits_for_compute();  // for the run before
+    communication_waits_for_compute();  // for the previous run
     std::size_t computed = 0;
     std::size_t communicated = 0;
     std::uint64_t compute_waited = 0;
@@ -95,7 +94,7 @@ class RankStreams final : public RankQueues {
         compute(step, at);
         ++computed;
       } else {
-        throw BackendError("cuda: the lanes of a rank wait for each other; expected steps in the order of a program");
+        throw BackendError("cuda: the lanes of a rank wait for each other; expected steps in program order");
       }
     }
     compute_waits_for(communicated - 1);
@@ -111,7 +110,7 @@ class RankStreams final : public RankQueues {
     communicator_.enqueue(*step.work, rank_, stream);
     count();
   }
-  // Longer intervals begin while they are enqueued; the device has enough to do by then.
+  // Longer intervals open the gate while they are enqueued: by then the device has enough work.
   void count() {
     if (++enqueued_ == StartGate::max_waiting) communicator_.arrive_at_gate(rank_);
   }
@@ -127,9 +126,9 @@ class RankStreams final : public RankQueues {
   int rank_;
   cudaStream_t compute_;
   cudaStream_t communication_;
-  int enqueued_ = 0;  // since the interval began
+  int enqueued_ = 0;
   Event computed_;
-  std::vector<Event> communicated_;  // after each collective of a program
+  std::vector<Event> communicated_;
   Event begin_;
   Event end_;
 };
@@ -137,7 +136,7 @@ class RankStreams final : public RankQueues {
 }  // namespace
 
 void expect_collective(const OpCall& call, std::span<const TensorSpec> tensors) {
-  if (!is_collective(call.kind)) refuse(call, "its tensors lie on several ranks; expected one rank, or a collective");
+  if (!is_collective(call.kind)) refuse(call, "its tensors are on several ranks; expected one rank, or a collective");
   for (const TensorSpec& tensor : tensors) expect_row_major(call, tensor);
 }
 
@@ -189,7 +188,7 @@ CudaCommunicator::CudaCommunicator(RankGroup held, std::vector<int> devices)
 
 std::size_t CudaCommunicator::place(int rank) const {
   const std::optional<int> found = held_.position(rank);
-  if (!found) throw BackendError(fmt::format("cuda: rank {} is in another process", rank));
+  if (!found) throw BackendError(fmt::format("cuda: rank {} belongs to another process", rank));
   return static_cast<std::size_t>(*found);
 }
 
@@ -223,7 +222,7 @@ void CudaCommunicator::run(const Launch& launch, int rank) {
 bool CudaCommunicator::restart() {
   for (const int rank : held_.members()) {
     use_device_of(rank);
-    // What was enqueued before the failure may still run; nobody may take its memory until it has ended.
+    // Work enqueued before the failure may still run; its memory must not be reused before it ends.
     if (cudaDeviceSynchronize() != cudaSuccess) return false;
     waits_[place(rank)] = false;
   }

@@ -1,5 +1,5 @@
-// Several ranks: what this backend's communicators have in common, and the two of them, on NCCL and on one GPU. A
-// collective is enqueued on a stream, and waiting for a stream never outlasts a failure elsewhere.
+// Communicators of several ranks: common parts, NCCL, and virtual ranks on one GPU. Collectives are enqueued on a
+// stream; a wait for a stream ends if another rank fails.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,6 @@ namespace gpubench::cuda {
 /// Throws Unsupported unless it is a collective of dense tensors.
 void expect_collective(const OpCall& call, std::span<const TensorSpec> tensors);
 
-/// A collective that this backend can run.
 class CollectivePlan final : public PlanImpl {
  public:
   CollectivePlan(OpCall call, std::string implementation)
@@ -32,30 +31,30 @@ class CollectivePlan final : public PlanImpl {
   OpCall call_;
   std::string implementation_;
 };
-/// What was planned. Throws BackendError where the plan is no CollectivePlan.
+/// Throws BackendError if the plan is not a CollectivePlan.
 [[nodiscard]] const OpCall& collective_of(const Plan& plan);
 
-/// Holds the devices of all ranks back until the host has put an interval's work on their queues: else short
-/// collectives measure how fast the host enqueues.
+/// Delays the devices of all ranks until the host has enqueued an interval's work; else timings of short collectives
+/// measure how fast the host enqueues.
 ///
-/// A gate is a kernel that spins on a number in the host's memory. It has a limit of its own, so that a rank which
-/// fails before it has enqueued anything stops nobody for good.
+/// A gate is a kernel that spins on a number in host memory. It times out after limit_ns, so that a rank that fails
+/// before it enqueues does not block the others.
 class StartGate {
  public:
-  /// So many steps of a rank may wait behind a gate; then it has arrived. A device's queue holds some thousand, and a
-  /// host that waits for room in it would never open the gate.
+  /// Steps that a rank enqueues behind a gate before it counts as arrived. A device queue holds some thousand; if it
+  /// filled up, the host would wait and never open the gate.
   static constexpr int max_waiting = 256;
-  /// The host needs 5 to 30 us for a step, so max_waiting of them take less than half of this.
+  /// The host needs 5 to 30 us for a step: max_waiting of them take less than half of this limit.
   static constexpr std::uint64_t limit_ns = 20'000'000;
 
   explicit StartGate(std::size_t ranks);
 
-  /// What is put on the stream from now on waits until every rank has arrived as often as this one has closed its gate.
-  /// Called on the rank's thread with its device current. `place`: the rank's among those that share the gates.
+  /// Later work on the stream waits until every rank has arrived as often as this one has closed its gate.
+  /// Call on the rank's thread with its device current. `place`: index among the ranks that share the gates.
   void close(std::size_t place, cudaStream_t stream);
-  /// The rank has put its work behind the gate that it closed last. More calls before the next close() do nothing.
+  /// Reports that the rank has enqueued its work behind its gate. Repeated calls before the next close() do nothing.
   void arrive(std::size_t place);
-  /// Opens every gate and takes all ranks to the same turn, once none of them is at work.
+  /// Opens every gate and sets all ranks to the same turn. No rank may be at work.
   void reset();
 
  private:
@@ -70,24 +69,24 @@ class StartGate {
 
 class CudaCommunicator : public Communicator {
  public:
-  /// `held`: the ranks of this process; `devices`: the ordinal of the device of each. Makes a stream on each.
+  /// `held`: ranks of this process; `devices`: device ordinal of each. Makes a stream per rank.
   CudaCommunicator(RankGroup held, std::vector<int> devices);
 
-  /// Rank `rank`'s part, behind what is on the stream; every rank enqueues the same collectives in the same order.
-  /// Called with the rank's device current. Throws RanksStopped after stop().
+  /// Enqueues rank `rank`'s part on the stream. Every rank must enqueue the same collectives in the same order, with
+  /// its device current. Throws RanksStopped after stop().
   virtual void enqueue(const Launch& launch, int rank, cudaStream_t stream) = 0;
-  /// Holds back what is enqueued on the streams from now on until all ranks have come here.
+  /// Later work on the streams waits until all ranks have called this.
   virtual void align(int rank, cudaStream_t stream) = 0;
 
-  /// Returns once everything on the stream is done. Throws RanksStopped after stop(), leaving it undone.
+  /// Returns once the stream is done. Throws RanksStopped after stop(), with work left on the stream.
   void wait(int rank, cudaStream_t stream);
 
-  /// Holds the rank's device back until all ranks of this process have enqueued an interval (StartGate).
+  /// Delays the rank's device until all ranks of this process have enqueued an interval (StartGate).
   void close_gate(int rank, cudaStream_t stream) { gate_.close(place(rank), stream); }
   void arrive_at_gate(int rank) { gate_.arrive(place(rank)); }
-  /// Where a rank's collectives run beside its other work.
+  /// The stream of the rank's collectives.
   [[nodiscard]] cudaStream_t stream(int rank) const { return streams_.at(place(rank)).get(); }
-  /// Those of this process. No other rank may be given to anything here.
+  /// Ranks of this process; the other functions accept no others.
   [[nodiscard]] const RankGroup& held() const { return held_; }
 
   void run(const Launch& launch, int rank) override;
@@ -96,15 +95,15 @@ class CudaCommunicator : public Communicator {
   [[nodiscard]] std::vector<int> waiting() const override;
 
  protected:
-  /// What is looked at while a rank waits. Throws BackendError for an error that the stream does not tell of.
+  /// Called repeatedly while a rank waits. Throws BackendError for an error that the stream does not report.
   virtual void poll(int rank) = 0;
-  /// The rank waits no longer, although its work is not done.
+  /// Called when the rank stops waiting with work left on its stream.
   virtual void give_up(int rank) = 0;
 
-  /// Throws RanksStopped after stop(), once the rank has given up.
+  /// Throws RanksStopped after stop(), and calls give_up() first.
   void expect_running(int rank);
   void use_device_of(int rank) const;
-  /// Of a rank among those held. Throws BackendError where it is not.
+  /// Index among the held ranks. Throws BackendError for other ranks.
   [[nodiscard]] std::size_t place(int rank) const;
 
  private:
@@ -116,38 +115,40 @@ class CudaCommunicator : public Communicator {
   std::unique_ptr<std::atomic<bool>[]> waits_;
 };
 
-/// Several ranks on one GPU: a stream each, and collectives by own kernels in its memory. Everything that ranks do is
-/// done, but no wire is crossed: a way to run and check programs of several ranks, not to measure them.
-/// Throws BackendError for fewer than one rank or more than max_virtual_ranks.
+/// Several ranks on one GPU: a stream per rank, collectives by own kernels in device memory. For running and checking
+/// programs of several ranks, not for measuring them, since no link is crossed.
+/// Throws BackendError unless 1 <= ranks <= max_virtual_ranks.
 [[nodiscard]] std::unique_ptr<CudaCommunicator> open_virtual_communicator(int ranks, int ordinal);
 
 struct NcclCalls;
 
-/// Ranks that work together by NCCL, a GPU each: all of them in this process, or some.
+/// Ranks that communicate by NCCL, one GPU each; all or some of them in this process.
 struct NcclRanks {
-  int ranks = 0;             ///< of all processes
-  RankGroup held{};          ///< of this one
-  std::vector<int> devices;  ///< ordinals, of those held
-  /// What the first member has in `bytes`, to the processes of all members. Never called where all ranks are held.
+  int ranks = 0;             ///< in all processes
+  RankGroup held{};          ///< in this process
+  std::vector<int> devices;  ///< ordinals of the held ranks' devices
+  /// Sends the first member's `bytes` to the processes of all members. Not called if all ranks are held.
   std::function<void(const RankGroup& members, std::span<std::byte> bytes)> broadcast{};
-  double deadline_s = 60.0;  ///< of setting up a communicator
+  double deadline_s = 60.0;  ///< for setting up a communicator
 };
-/// One rank on each of so many GPUs of this process.
+/// One rank on each of these GPUs of this process.
 [[nodiscard]] NcclRanks nccl_ranks_on(std::vector<int> devices);
 
-/// Communicators that block until their work is on a stream: for all ranks, and for each group whose first collective
-/// is bound, made of that of all where NCCL can split one and all ranks are here. One thread per rank, and stop() on
-/// another thread, which ends calls that hang (NCCL 2.28 user guide, "Fault Tolerance"). `calls` must outlive it.
-/// Throws BackendError with NCCL's words where they cannot be set up, DeviceLost where they are not within the
-/// deadline. With several processes, all do it at the same time, and the members of a group bind at the same time.
+/// Blocking communicators: one of all ranks, and one per group, set up when its first collective is bound. Group
+/// communicators are split from that of all ranks if NCCL can split and all ranks are held.
+///
+/// Needs one thread per rank, and another for stop(), which ends calls that hang (NCCL 2.28 user guide, "Fault
+/// Tolerance"). `calls` must outlive the result. With several processes, all must call this at the same time, and a
+/// group's members must bind at the same time.
+/// Throws BackendError with NCCL's message if the set-up fails, DeviceLost if it exceeds the deadline.
 [[nodiscard]] std::unique_ptr<CudaCommunicator> open_nccl_communicator(const NcclCalls& calls, NcclRanks ranks);
 
-/// The collectives of this process's one rank, and its two lanes (open_rank_streams) on a stream of their own.
+/// Collectives of this process's single rank, and its two lanes (open_rank_streams) on a separate stream.
 [[nodiscard]] std::unique_ptr<RankCollectives> open_nccl_collectives(const NcclCalls& calls, const NcclRanks& ranks);
 
-/// The two lanes of a rank as two streams of its device.
-/// Compute steps go to `compute`, collectives to the communicator's stream of the rank, or to `compute` as well where
-/// there is nothing beside them. Both must outlive the result; called with the rank's device current.
+/// The two lanes of a rank as two streams of its device: compute steps on `compute`, collectives on the communicator's
+/// stream. Collectives that overlap with nothing go to `compute` as well. Both arguments must outlive the result. Call
+/// with the rank's device current.
 [[nodiscard]] std::unique_ptr<RankQueues> open_rank_streams(CudaCommunicator& communicator, int rank,
                                                             cudaStream_t compute);
 

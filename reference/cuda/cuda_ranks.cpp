@@ -13,7 +13,8 @@ namespace {
 
 #ifndef GPUBENCH_HAS_NCCL
 [[noreturn]] void refuse_without_nccl(int ranks) {
-  throw Unsupported(fmt::format("{} GPUs need NCCL, whose header was not there when this was built", ranks));
+  throw Unsupported(fmt::format(
+      "{} GPUs need NCCL: this build lacks it, as its header was missing; install it and build again", ranks));
 }
 #endif
 
@@ -31,8 +32,8 @@ void expect_devices(int first, int ranks) {
   const int there = device_count();
   if (ranks >= 1 && first + ranks <= there) return;
   throw Unsupported(
-      fmt::format("{} ranks need as many GPUs, from cuda:{} on; the driver shows {} (--virtual-ranks: all "
-                  "on one, to check and not to measure)",
+      fmt::format("{} ranks need one GPU each, from cuda:{} on: the driver shows {}; to check without measuring, "
+                  "run all ranks on one GPU with --virtual-ranks",
                   ranks, first, there));
 }
 
@@ -77,7 +78,7 @@ RankSet open_cuda_ranks(const RankOptions& options) {
 
 int process_device(int place_on_host) {
   const int there = device_count();
-  if (there < 1) throw BackendError("cuda: the driver shows no GPU to this process");
+  if (there < 1) throw BackendError("cuda: the driver shows no GPU to this process; check CUDA_VISIBLE_DEVICES");
   return place_on_host % there;
 }
 

@@ -13,7 +13,7 @@ std::string cudnn_error_text(cudnnStatus_t status) {
   cudnnGetLastErrorString(message.data(), message.size());
   std::string words = cudnnGetErrorString(status);
   if (message.front() != '\0') words += std::string(": ") + message.data();
-  // Messages end in line breaks, and some have several lines; a reason is one line.
+  // cuDNN's messages end in line breaks and may have several lines; gpubench prints one line.
   while (!words.empty() && (words.back() == '\n' || words.back() == ' ')) words.pop_back();
   for (char& c : words) {
     if (c == '\n' || c == '\t') c = ' ';
@@ -113,8 +113,7 @@ Cudnn::~Cudnn() {
 }
 
 cudnnHandle_t Cudnn::handle() const {
-  if (described())
-    throw BackendError("cudnn: starting failed: the chip is only described; plans for it can be built, not run");
+  if (described()) throw BackendError("cudnn: starting failed: plans for a described chip can be built, not run");
   if (handle_ == nullptr) {
     cudnnHandle_t handle = nullptr;
     check(cudnnCreate(&handle), "starting");
@@ -132,9 +131,8 @@ const std::string& Cudnn::properties() const {
   return properties_ = chip.get_text(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION);
 }
 
-// The three kinds of descriptor learn of a chip in different ways: graphs and plans by the handle; heuristics and plans
-// by a description. The header calls the handle of a graph and of a plan deprecated; plans that are to run get it all
-// the same, as cuDNN's own front end does.
+// Graphs and plans get the chip by the handle, heuristics and plans by a description. cuDNN's header calls the handles
+// of graphs and plans deprecated, but plans that run still get it, as in cuDNN's front end.
 void Cudnn::aim_graph(CudnnDescriptor& graph) const {
   if (!described()) graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, handle());
 }

@@ -1,4 +1,4 @@
-// The door to cuDNN: the objects of its graph interface, and the library opened for one chip.
+// cuDNN's graph interface: its objects, and the library opened for one chip.
 // https://docs.nvidia.com/deeplearning/cudnn/backend/latest/api/cudnn-graph-library.html
 #pragma once
 
@@ -18,15 +18,15 @@
 
 namespace gpubench::cuda {
 
-/// Throws Unsupported where cuDNN says that it does not support something, BackendError for any other failure:
-/// "cudnn: <attempted> failed: CUDNN_STATUS_...: <its last error message>".
+/// Throws Unsupported for CUDNN_STATUS_NOT_SUPPORTED..., BackendError for any other failure: "cudnn: <attempted>
+/// failed: CUDNN_STATUS_...: <cuDNN's last error message>".
 void check(cudnnStatus_t status, std::string_view attempted);
 
-/// "CUDNN_STATUS_NOT_SUPPORTED_SHAPE: <its last error message>"; asking clears that message.
+/// "CUDNN_STATUS_NOT_SUPPORTED_SHAPE: <cuDNN's last error message>". Clears that message.
 [[nodiscard]] std::string cudnn_error_text(cudnnStatus_t status);
 
-/// What the graph interface calls the type of an attribute; it knows no others. void* is a pointer, and what a
-/// descriptor is as well, hence not listed twice: descriptors have overloads of their own below.
+/// The graph interface's type of an attribute. void* stands for pointers only: descriptors, which are void* too, have
+/// separate overloads below.
 template <class T>
 [[nodiscard]] constexpr cudnnBackendAttributeType_t cudnn_attribute_type() {
   if constexpr (std::is_same_v<T, cudnnHandle_t>) return CUDNN_TYPE_HANDLE;
@@ -48,14 +48,14 @@ template <class T>
   if constexpr (std::is_same_v<T, cudnnBackendNormFwdPhase_t>) return CUDNN_TYPE_NORM_FWD_PHASE;
 }
 
-/// One object of the graph interface (a tensor, an operation, an execution plan): created, given attributes, finalized,
-/// then only read.
+/// An object of the graph interface (tensor, operation, execution plan): created, given attributes, finalized, then
+/// read-only.
 class CudnnDescriptor {
  public:
-  /// Throws BackendError when cuDNN cannot make one.
+  /// Throws BackendError if cuDNN cannot create it.
   explicit CudnnDescriptor(cudnnBackendDescriptorType_t type);
 
-  /// One value, several, or another descriptor. The other one must outlive this one.
+  /// One value, several, or another descriptor, which must outlive this one.
   template <class T>
   void set(cudnnBackendAttributeName_t name, const T& value) {
     set_raw(name, cudnn_attribute_type<T>(), 1, &value);
@@ -68,9 +68,9 @@ class CudnnDescriptor {
   void set(cudnnBackendAttributeName_t name, const CudnnDescriptor& other);
   void set(cudnnBackendAttributeName_t name, const std::vector<CudnnDescriptor>& others);
 
-  /// Ends the setting. Throws as check() does, with `what` as what was attempted.
+  /// Throws as check(), with `what` as `attempted`.
   void finalize(std::string_view what);
-  /// The same where a refusal is an expected answer.
+  /// As finalize(), but returns the status.
   [[nodiscard]] cudnnStatus_t try_finalize();
 
   template <class T>
@@ -79,7 +79,6 @@ class CudnnDescriptor {
     get_raw(name, cudnn_attribute_type<T>(), 1, &value);
     return value;
   }
-  /// Every value of a list attribute.
   template <class T>
   [[nodiscard]] std::vector<T> get_all(cudnnBackendAttributeName_t name) const {
     std::vector<T> values(count(name, cudnn_attribute_type<T>()));
@@ -90,8 +89,8 @@ class CudnnDescriptor {
     return values;
   }
   [[nodiscard]] std::string get_text(cudnnBackendAttributeName_t name) const;
-  /// Descriptors that an attribute holds, as copies of type `type`. `most`: how many there can be, for attributes that
-  /// don't say how many there are; -1: ask.
+  /// Copies of the descriptors that an attribute holds. `most`: the largest possible number, for attributes whose count
+  /// cannot be queried; -1: query it.
   [[nodiscard]] std::vector<CudnnDescriptor> get_all(cudnnBackendAttributeName_t name,
                                                      cudnnBackendDescriptorType_t type, int most = -1) const;
 
@@ -111,24 +110,22 @@ class CudnnDescriptor {
   std::unique_ptr<void, Destroy> raw_;
 };
 
-/// Execution plans as cuDNN's own JSON text, so that a process compiles once what takes seconds, on any of its threads;
-/// threads may not share the plans themselves. cuDNN has the text for engines whose code it
-/// compiles at run time, which are those that take so long; of the others nothing is stored. It takes texts that were
-/// made for a description of the chip as well ("deviceless ahead-of-time compilation" in its manual; from 9.8 on).
+/// Execution plans as cuDNN's JSON text, so that a process compiles each plan once for all its threads; threads must
+/// not share plans. cuDNN gives such text only for engines that it compiles at run time, which take seconds. It also
+/// accepts text compiled for a chip's description ("deviceless ahead-of-time compilation" in its manual; from 9.8).
 class CudnnPlanStore {
  public:
-  /// The text that was kept under `key`, if any.
   [[nodiscard]] std::optional<std::string> find(const std::string& key) const {
     const std::lock_guard lock(mutex_);
     const auto found = texts_.find(key);
     return found == texts_.end() ? std::nullopt : std::optional(found->second);
   }
-  /// The first text of a key stays.
+  /// Keeps the first text of a key.
   void keep(const std::string& key, std::string text) {
     const std::lock_guard lock(mutex_);
     texts_.emplace(key, std::move(text));
   }
-  /// cuDNN did not take a text: to compile ahead is a waste of time.
+  /// Records that cuDNN rejected a text: compiling ahead would waste time.
   void refuse() { refused_ = true; }
   [[nodiscard]] bool is_refused() const { return refused_; }
 
@@ -138,34 +135,34 @@ class CudnnPlanStore {
   std::map<std::string, std::string> texts_;
 };
 
-/// The library, opened for the current device, on which plans can run, or for a chip that is described by text, for
-/// which plans can be built and asked what they would need on a machine without a GPU.
+/// The library opened for the current device, or for a chip described by text. For a description, plans can be built
+/// and report their workspace on a machine without a GPU.
 class Cudnn {
  public:
-  /// For the device that is current when it is first needed: cases without cuDNN should not wait for it.
+  /// For the device that is current at the first use: cases without cuDNN need not load it.
   Cudnn() = default;
-  /// `store`: what others have compiled, and where this one leaves what it compiles.
+  /// `store`: compiled plans, read and added to.
   explicit Cudnn(std::shared_ptr<CudnnPlanStore> store) : store_(std::move(store)) {}
   ~Cudnn();
   Cudnn(const Cudnn&) = delete;
   Cudnn& operator=(const Cudnn&) = delete;
-  /// For the chip that `properties` describes: the JSON text that properties() writes. Nothing can be run.
-  /// Throws BackendError naming what is missing in it.
+  /// For the chip that `properties` describes: JSON as properties() returns it. Plans cannot run. Throws BackendError
+  /// naming what is missing in it.
   [[nodiscard]] static Cudnn for_chip(std::string_view properties, std::shared_ptr<CudnnPlanStore> store = {}) {
     return Cudnn(properties, std::move(store));
   }
 
-  /// True where the chip is only described, so that there is no handle.
+  /// True for a described chip: there is no handle.
   [[nodiscard]] bool described() const { return chip_.has_value(); }
-  /// Throws BackendError with cuDNN's words where it does not start.
+  /// Throws BackendError with cuDNN's message if it does not start.
   [[nodiscard]] cudnnHandle_t handle() const;
-  /// The chip as cuDNN describes it, JSON: what for_chip() takes.
+  /// cuDNN's description of the chip: JSON, as for_chip() takes it.
   [[nodiscard]] const std::string& properties() const;
 
-  /// Null where nothing is shared.
+  /// Null if plans are not shared.
   [[nodiscard]] const std::shared_ptr<CudnnPlanStore>& store() const { return store_; }
 
-  /// What planning cost so far: engines that were built, and plans that came from the store instead.
+  /// Engines built, and plans restored from the store.
   struct Effort {
     int built = 0;
     int restored = 0;
@@ -174,7 +171,6 @@ class Cudnn {
   void count_built() const { ++effort_.built; }
   void count_restored() const { ++effort_.restored; }
 
-  /// Points an operation graph, heuristics or an execution plan at this chip.
   void aim_graph(CudnnDescriptor& graph) const;
   void aim_heuristics(CudnnDescriptor& heuristics) const;
   void aim_plan(CudnnDescriptor& plan) const;
@@ -189,7 +185,7 @@ class Cudnn {
   std::optional<CudnnDescriptor> chip_;
 };
 
-/// The version that really runs, "9.19.0".
+/// The version loaded at run time, "9.19.0".
 [[nodiscard]] std::string cudnn_version();
 
 }  // namespace gpubench::cuda

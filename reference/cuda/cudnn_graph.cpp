@@ -21,7 +21,7 @@ std::size_t bytes_of(cudnnDataType_t type) {
   }
 }
 
-// The three passes are the same descriptor under three names.
+// The three passes use the same descriptor under three names.
 struct ConvolutionNames {
   cudnnBackendDescriptorType_t operation;
   cudnnBackendAttributeName_t parameters, alpha, beta, x, filter, y;
@@ -55,7 +55,7 @@ cudnnDataType_t cudnn_type(DType type) {
     case DType::i32: return CUDNN_DATA_INT32;
     case DType::u8: return CUDNN_DATA_UINT8;
   }
-  throw Unsupported(fmt::format("cudnn: type {} has no counterpart", name(type)));
+  throw Unsupported(fmt::format("cudnn has no type {}", name(type)));
 }
 
 GraphShape dense(cudnnDataType_t type, std::vector<std::int64_t> extents) {

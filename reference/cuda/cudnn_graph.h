@@ -1,5 +1,5 @@
-// A computation as cuDNN is told of it: tensors and the operations between them. Nothing here depends on a chip or
-// chooses anything; cudnn_plan.h finds ways to run a graph.
+// A computation described to cuDNN: tensors and operations, independent of the chip. cudnn_plan.h finds engines that
+// run it.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace gpubench::cuda {
 /// Throws Unsupported for a type that cuDNN lacks.
 [[nodiscard]] cudnnDataType_t cudnn_type(DType type);
 
-/// A tensor of a graph: which one of its graph's tensors it is.
+/// Index of a tensor in its graph.
 struct GraphTensor {
   int index = -1;
 };
@@ -30,32 +30,29 @@ struct GraphShape {
 /// Dense, last axis fastest.
 [[nodiscard]] GraphShape dense(cudnnDataType_t type, std::vector<std::int64_t> extents);
 
-/// Where the values of a graph's tensor are when it runs.
 enum class GraphStorage {
   argument,  ///< a tensor of the op call
-  scratch,   ///< memory of the launch's workspace, contents undefined before
+  scratch,   ///< in the launch's workspace, initially undefined
   constant,  ///< one f32 number, passed by value
-  internal   ///< nowhere in memory: between fused operations
+  internal   ///< not in memory: between fused operations
 };
 
 class CudnnGraph {
  public:
-  /// What is known of a tensor besides its shape.
   struct Place {
     GraphStorage storage = GraphStorage::internal;
     std::size_t argument = 0;  ///< index among the op call's tensors (inputs, then outputs)
-    std::size_t bytes = 0;     ///< of scratch
+    std::size_t bytes = 0;     ///< of scratch tensors
     float constant = 0.0F;
   };
 
-  // --- tensors ---
   GraphTensor argument(std::size_t index, const GraphShape& shape);
   GraphTensor scratch(const GraphShape& shape);
-  /// As many axes as the tensors that it meets.
+  /// `axes`: that of the tensors it is combined with.
   GraphTensor constant(float value, int axes = 4);
   GraphTensor internal(const GraphShape& shape);
 
-  // --- operations; sums in f32 unless said otherwise ---
+  // Operations; sums are f32 unless stated otherwise.
   /// c = a b over the last two axes; leading axes of a and b broadcast.
   void matmul(GraphTensor a, GraphTensor b, GraphTensor c);
   /// y = mode(x), y = mode(x, b). Extents of 1 broadcast.
@@ -63,13 +60,12 @@ class CudnnGraph {
   void pointwise(cudnnPointwiseMode_t mode, GraphTensor x, GraphTensor b, GraphTensor y);
   /// dx = dy times the derivative of an activation at x; `mode` is its backward.
   void pointwise_backward(cudnnPointwiseMode_t mode, GraphTensor x, GraphTensor dy, GraphTensor dx);
-  /// y = the index of each element along `axis`; `x` only gives the extents.
+  /// y = each element's index along `axis`; only the extents of `x` matter.
   void index_along(std::int64_t axis, GraphTensor x, GraphTensor y);
-  /// y = condition ? x : otherwise
   void select(GraphTensor condition, GraphTensor x, GraphTensor otherwise, GraphTensor y);
-  /// Over the axes where y has extent 1 (or fewer elements, each a sum of equally many) and x has not.
+  /// Reduces the axes where y's extent is 1, or smaller than x's: then each element of y sums equally many of x.
   void reduce(cudnnReduceTensorOp_t op, GraphTensor x, GraphTensor y);
-  /// Of each channel of x [n, c, h, w] the sum and the sum of squares, each [1, c, 1, 1].
+  /// Sum and sum of squares of each channel of x [n, c, h, w], each [1, c, 1, 1].
   void channel_sums(GraphTensor x, GraphTensor sum, GraphTensor squares);
   /// The same elements under other extents and strides.
   void reshape(GraphTensor x, GraphTensor y);
@@ -80,26 +76,22 @@ class CudnnGraph {
     std::vector<std::int64_t> stride, padding, dilation;
     cudnnDataType_t sums = CUDNN_DATA_FLOAT;
   };
-  /// Cross-correlation; x: [n, c, h, w], filter: [k, c / groups, r, s], y: [n, k, p, q]. The pass says which of the
-  /// three is computed from the other two.
+  /// Cross-correlation; x: [n, c, h, w], filter: [k, c / groups, r, s], y: [n, k, p, q]. `convolution` names the one
+  /// that is computed from the other two.
   void convolution(const Convolution& convolution, GraphTensor x, GraphTensor filter, GraphTensor y);
 
-  // --- reading ---
   [[nodiscard]] const std::vector<CudnnDescriptor>& operations() const { return operations_; }
   [[nodiscard]] const std::vector<Place>& places() const { return places_; }
-  /// The number by which cuDNN knows a tensor.
   [[nodiscard]] static std::int64_t unique_id(std::size_t index) { return static_cast<std::int64_t>(index) + 1; }
-  /// Memory that all scratch tensors need together.
   [[nodiscard]] std::size_t scratch_bytes() const;
-  /// Scratch tensors lie one behind the other, each on a multiple of 256.
+  /// Scratch tensors follow each other, each aligned to 256 bytes.
   [[nodiscard]] static constexpr std::size_t padded(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
-  /// Addresses of arguments must be multiples of this.
+  /// Required alignment of argument addresses, in bytes.
   static constexpr std::int64_t argument_alignment = 16;
 
  private:
   GraphTensor add(const GraphShape& shape, const Place& place);
   [[nodiscard]] const CudnnDescriptor& at(GraphTensor tensor) const;
-  /// Finalizes an operation and keeps it with the descriptor of its parameters.
   void keep(CudnnDescriptor operation, std::optional<CudnnDescriptor> parameters, std::string_view what);
   void pointwise(CudnnDescriptor parameters, cudnnPointwiseMode_t mode, GraphTensor x, std::optional<GraphTensor> b,
                  std::optional<GraphTensor> condition, GraphTensor y);

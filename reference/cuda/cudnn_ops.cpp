@@ -18,14 +18,14 @@
 namespace gpubench::cuda {
 namespace {
 
-// Heuristics list dozens of engines for a convolution; the fastest has a low rank.
+// Heuristics list dozens of engines for a convolution; the fastest is among the first.
 constexpr std::size_t max_candidates = 12;
-// Each of these takes a second or more.
+// Each takes a second or more to compile.
 constexpr std::size_t max_compiled = 2;
 
 constexpr std::string_view of_cudnn = "cudnn:";
 
-/// Whether engines compile their code when they are planned.
+/// Whether planning compiles the engine's code.
 bool is_compiled(const OpCall& call) {
   return call.kind == attention_forward_kind || call.kind == attention_backward_kind ||
          call.kind == conv2d_batch_norm_forward_kind;
@@ -40,20 +40,20 @@ Plan plan_from(const CudnnPlan& plan) {
                  });
 }
 
-/// Plans the call for the chip of that description: what is compiled comes into the context's store.
+/// Plans the call for the described chip; compiled plans go to the context's store.
 void compile(const CallToPlan& next, const std::string& chip, const CudaContext& context) {
   PlanOptions options = next.options;
-  options.alive = nullptr;  // of the caller's thread
+  options.alive = nullptr;  // belongs to the caller's thread
   try {
     const Cudnn described = Cudnn::for_chip(chip, context.cudnn.store());
     (void)implementation_of(next.call->kind)
         .plan(*next.call, next.tensors, {context.device, context.cublaslt, described, nullptr, options});
   } catch (const std::exception&) {
-    // plan() says what is wrong.
+    // plan() reports the error.
   }
 }
 
-/// Empty where this cuDNN cannot describe it.
+/// Empty if this cuDNN cannot describe the chip.
 std::string description(const Cudnn& cudnn) {
   try {
     return cudnn.properties();
@@ -106,7 +106,7 @@ std::vector<Plan> graph_plans(const OpCall& call, std::span<const TensorSpec> te
   } catch (const Unsupported& e) {
     if (search.engine.empty() || !context.options.pinned.empty()) refuse(call, e.what());
   }
-  search.engine.clear();  // it was only remembered
+  search.engine.clear();  // remembered, but no longer available
   try {
     return found();
   } catch (const Unsupported& e) {
@@ -131,7 +131,7 @@ void compile_ahead(std::span<const CallToPlan> calls, const CudaContext& context
   std::condition_variable changed;
   std::size_t begun = 0, done = 0;
   const auto work = [&] {
-    (void)cudaSetDevice(context.device.ordinal);  // or the library would work on the first one
+    (void)cudaSetDevice(context.device.ordinal);  // else the library would use device 0
     std::unique_lock lock(mutex);
     while (begun < jobs.size()) {
       const CallToPlan& next = *jobs[begun++];
@@ -147,7 +147,7 @@ void compile_ahead(std::span<const CallToPlan> calls, const CudaContext& context
     for (std::size_t i = 0; i < std::min(jobs.size(), static_cast<std::size_t>(std::max(threads, 1))); ++i)
       team.emplace_back(work);
   } catch (const std::system_error&) {
-    if (team.empty()) return;  // else the system's limit is the team's
+    if (team.empty()) return;  // the system's thread limit may be below the team size
   }
   std::unique_lock lock(mutex);
   for (std::size_t seen = 0; seen < jobs.size();) {

@@ -16,19 +16,19 @@
 
 namespace gpubench::cuda {
 
-// Descriptors refer to those that they were made from, so that all of them live as long as a plan does.
+// Descriptors refer to those that they were made from, so a plan keeps all of them.
 struct CudnnPlan::State {
   std::shared_ptr<const CudnnGraph> graph;
   std::shared_ptr<const CudnnDescriptor> operations;
   CudnnEngine engine;
   CudnnDescriptor plan;
   std::size_t engine_workspace = 0;
-  cudnnHandle_t handle = nullptr;  // null: for a described chip
+  cudnnHandle_t handle = nullptr;  // null for a described chip
 };
 
 struct CudnnLaunch::State {
   std::shared_ptr<const CudnnPlan::State> plan;
-  std::vector<float> constants;  // cuDNN reads by-value tensors from host memory whenever the launch runs
+  std::vector<float> constants;  // cuDNN reads by-value tensors from host memory at each run
   CudnnDescriptor pack;
 };
 
@@ -37,7 +37,7 @@ namespace {
 constexpr std::array<std::pair<cudnnBackendHeurMode_t, const char*>, 3> modes{
     {{CUDNN_HEUR_MODE_A, "A"}, {CUDNN_HEUR_MODE_B, "B"}, {CUDNN_HEUR_MODE_FALLBACK, "fallback"}}};
 
-// One search for plans, and what it has to say when it ends with none.
+// A search for plans, and the reasons if it finds none.
 class Finder {
  public:
   Finder(const Cudnn& cudnn, std::shared_ptr<const CudnnGraph> graph, const CudnnSearch& search)
@@ -47,7 +47,7 @@ class Finder {
     auto operations = std::make_shared<CudnnDescriptor>(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     cudnn_.aim_graph(*operations);
     operations->set(CUDNN_ATTR_OPERATIONGRAPH_OPS, graph_->operations());
-    operations->finalize("putting operations together to a graph");
+    operations->finalize("building a graph");
     operations_ = std::move(operations);
     for (const auto& [mode, name] : modes) {
       const bool enough = plans_.size() >= search_.most || (search_.first_mode_only && !plans_.empty());
@@ -83,7 +83,7 @@ class Finder {
 
   void consider(CudnnEngine engine) {
     if (!search_.engine.empty() && engine.name() != search_.engine) {
-      ++left_out_["engines that were not asked for"];
+      ++left_out_["engines not requested"];
       return;
     }
     if (const std::string objection = engine.objection(search_.numerics); !objection.empty()) {
@@ -98,7 +98,7 @@ class Finder {
       plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, engine.config());
       cudnn_.count_built();
       if (const cudnnStatus_t status = plan.try_finalize(); status != CUDNN_STATUS_SUCCESS) {
-        leave_out("engines that can't be finalized", status);
+        leave_out("engines that cannot be finalized", status);
         return;
       }
       keep(engine, plan);
@@ -106,8 +106,7 @@ class Finder {
     const auto bytes = static_cast<std::size_t>(plan.get<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
     const std::size_t needed = graph_->scratch_bytes() + bytes;
     if (needed > search_.workspace_limit) {
-      ++left_out_[fmt::format("engines that need {} bytes of workspace where {} may be had", needed,
-                              search_.workspace_limit)];
+      ++left_out_[fmt::format("engines that need {} bytes of workspace (limit {})", needed, search_.workspace_limit)];
       return;
     }
     plans_.emplace_back(
@@ -119,8 +118,7 @@ class Finder {
     return cudnn_.properties() + search_.key + "; " + engine.name();
   }
 
-  // The plan that another thread built. Empty where there is none, or where cuDNN does not take its text: then it is
-  // built anew.
+  // A plan that another thread built; empty if there is none or cuDNN rejects its text, so that the caller builds it.
   [[nodiscard]] std::optional<CudnnDescriptor> restore(const CudnnEngine& engine) const {
     if (cudnn_.store() == nullptr || search_.key.empty()) return std::nullopt;
     try {
@@ -143,7 +141,7 @@ class Finder {
     try {
       cudnn_.store()->keep(stored_under(engine), plan.get_text(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION));
     } catch (const std::runtime_error&) {
-      // An engine that has no such text: each thread builds it.
+      // Engines without such text are built by each thread.
     }
   }
 
@@ -167,8 +165,8 @@ class Finder {
   std::shared_ptr<const CudnnDescriptor> operations_;
   std::set<std::string> seen_;
   std::vector<CudnnPlan> plans_;
-  std::map<std::string, int> left_out_;  // reason -> how often
-  bool failed_ = false;                  // something went wrong that is no lack of support
+  std::map<std::string, int> left_out_;  // reason -> count
+  bool failed_ = false;                  // for a reason other than lack of support
 };
 
 // In the order of cuDNN's enumerators.
@@ -269,8 +267,7 @@ std::string CudnnEngine::objection(const CudnnNumerics& numerics) const {
 
 void CudnnLaunch::operator()(cudaStream_t stream) const {
   cudnnHandle_t handle = state_->plan->handle;
-  if (handle == nullptr)
-    throw BackendError("cudnn: running a plan failed: it was made for a chip that is only described");
+  if (handle == nullptr) throw BackendError("cudnn: running a plan failed: plans for a described chip cannot run");
   cudaStream_t current = nullptr;
   check(cudnnGetStream(handle, &current), "reading the stream");
   if (current != stream) check(cudnnSetStream(handle, stream), "setting the stream");

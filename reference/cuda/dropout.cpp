@@ -8,7 +8,7 @@
 namespace gpubench::cuda {
 namespace {
 
-// Dense in one order, or rows with a stride.
+// Dense tensors with equal strides, or strided rows.
 Plan plan_dropout(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const double p = call.attributes.as<Dropout>().p;
   const Named<TensorSpec> operand(call, tensors);

@@ -39,8 +39,7 @@ Plan plan_embedding_forward(const OpCall& call, std::span<const TensorSpec> tens
                    {"y", to<&EmbeddingForwardArgs::y>}});
 }
 
-// Of embedding_backward_add, dtable is an input, which its output overwrites.
-// The table's gradient has dy's type.
+// dtable has dy's type. In embedding_backward_add it is an input that the output overwrites.
 Plan plan_embedding_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const TensorSpec& table = tensors.back();
   expect_counts(call, tensors[1], table);

@@ -11,7 +11,7 @@
 namespace gpubench::cuda {
 namespace {
 
-// Ends the capture also when what is captured throws: a stream left capturing refuses everything afterwards.
+// Ends the capture even after an exception: a capturing stream refuses all later work.
 class Capture {
  public:
   explicit Capture(cudaStream_t stream) : stream_(stream) {
@@ -42,20 +42,20 @@ GraphExec instantiate(cudaGraph_t graph, cudaStream_t stream) {
   cudaGraphExec_t made = nullptr;
   check(cudaGraphInstantiate(&made, graph, 0), "instantiating a graph");
   GraphExec executable(made);
-  check(cudaGraphUpload(executable.get(), stream), "uploading a graph");  // or the first launch would pay for it
+  check(cudaGraphUpload(executable.get(), stream), "uploading a graph");  // else the first launch uploads
   return executable;
 }
 
-// More runs in one graph would not make the host's share smaller, only the graph larger.
+// Larger graphs no longer reduce the host's share.
 constexpr std::int64_t max_joined = 256;
 
 using Clock = std::chrono::steady_clock;
 
 double nanoseconds(Clock::duration elapsed) { return std::chrono::duration<double, std::nano>(elapsed).count(); }
 
-// A sample at least this long is not changed by the gap before its first kernel.
+// The gap before the first kernel is negligible for samples this long.
 constexpr double long_sample_ns = 5e6;
-// Host time of one launch, generously; and how many may wait in the queue before the host waits for the device.
+// An upper bound of the host time per launch, and the number of launches queued before the host waits.
 constexpr double host_call_ns = 5e3;
 constexpr std::int64_t max_queued = 256;
 
@@ -150,7 +150,7 @@ const RunQueue& RunQueues::queue_of(std::span<const Launch> copies, std::int64_t
   if (found != queues_.end()) {
     std::rotate(queues_.begin(), found, found + 1);
   } else {
-    if (queues_.size() == most) queues_.pop_back();  // before another takes memory
+    if (queues_.size() == most) queues_.pop_back();  // frees memory before the next one takes it
     queues_.push_front(std::make_unique<RunQueue>(copies, batch, total, stream));
   }
   return *queues_.front();
@@ -181,7 +181,7 @@ double RoundTimer::warm_up(const RoundPlan& plan, std::int64_t& calls) {
   const Clock::time_point start = Clock::now();
   calls = 0;
   double run_ns = 0.0;
-  // At least once, so that there is an estimate; a round that asks for no warm-up has been warmed by an earlier one.
+  // At least one run, for the estimate; a round without warm-up follows an earlier round.
   do {
     const Clock::time_point begin = Clock::now();
     const std::int64_t count = calls == 0 ? 1 : at_once;
@@ -195,7 +195,7 @@ double RoundTimer::warm_up(const RoundPlan& plan, std::int64_t& calls) {
 
 void RoundTimer::queued(const RoundPlan& plan, double run_ns, RoundTimes& times) {
   const std::int64_t calls = std::min(queue_->host_calls(plan.batch), max_queued);
-  // Runs longer than their launch fill the queue by themselves, but for the first.
+  // Runs longer than their launch keep the queue full, except for the first.
   const double host_ns = run_ns > 50e3 ? 2 * host_call_ns : host_call_ns * static_cast<double>(calls + 2);
   for (int sample = 0; sample < plan.samples; ++sample) {
     const auto index = static_cast<std::size_t>(sample);
@@ -234,7 +234,7 @@ void RoundTimer::make_events(int samples) {
 double RoundTimer::elapsed_ns(int sample) const {
   float ms = 0.0F;
   const auto index = static_cast<std::size_t>(sample);
-  check(cudaEventElapsedTime(&ms, begin_[index].get(), end_[index].get()), "reading the time between two events");
+  check(cudaEventElapsedTime(&ms, begin_[index].get(), end_[index].get()), "reading an elapsed time");
   return static_cast<double>(ms) * 1e6;
 }
 

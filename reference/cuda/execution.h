@@ -1,4 +1,4 @@
-// Bound work on its way to the device: put together in stream order or as a CUDA graph, run, and timed.
+// Running and timing bound work, in stream order or as a CUDA graph.
 #pragma once
 
 #include <cstdint>
@@ -13,41 +13,37 @@
 
 namespace gpubench::cuda {
 
-/// All of them, one after another on the stream.
 [[nodiscard]] Launch in_stream_order(std::span<const Launch> launches);
 
-/// Whether all of them can be recorded in a graph.
 [[nodiscard]] bool are_capturable(std::span<const Launch> launches);
 
-/// A launch that replays what another enqueued while it was captured.
+/// Replays the captured work of another launch.
 class GraphLaunch final : public CudaLaunch {
  public:
-  /// Captures `held` on `stream`; nothing runs. Throws BackendError where something in it cannot be captured.
+  /// Captures `held` on `stream` without running it. Throws BackendError if something in it cannot be captured.
   GraphLaunch(Launch held, cudaStream_t stream);
   void enqueue(cudaStream_t stream) const override;
-  /// As a part of a larger graph.
+  /// For use as a child graph.
   [[nodiscard]] cudaGraph_t graph() const { return graph_.get(); }
 
  private:
-  Launch held_;  // the graph refers to what it owns
+  Launch held_;  // the graph refers to its memory
   Graph graph_;
   GraphExec executable_;
 };
 
-/// Runs of rotating copies, in as few host calls as possible: run i is copies[i mod copies.size()]. Where the copies
-/// are graphs, runs are joined into larger ones, so that the host is not what is measured.
+/// Runs of rotating copies: run i is copies[i mod copies.size()]. Runs of graphs are joined into larger graphs, so that
+/// timings do not measure the host.
 class RunQueue {
  public:
-  /// `batch`: how many runs enqueue() will usually be asked for. Graphs for runs [0, total) are made here. Copies are
-  /// not kept: nothing may be enqueued once they are gone.
+  /// `batch`: the usual `count` of enqueue(). Makes graphs for runs [0, total). Does not own the copies, which must
+  /// outlive the calls to enqueue().
   RunQueue(std::span<const Launch> copies, std::int64_t batch, std::int64_t total, cudaStream_t stream);
-  /// Enqueues runs [first, first + count).
   void enqueue(std::int64_t first, std::int64_t count) const;
-  /// Host calls that enqueue(first, count) needs.
+  /// Host calls per enqueue() of `count` runs.
   [[nodiscard]] std::int64_t host_calls(std::int64_t count) const;
-  /// Whether it was made from these copies for this batch, so that it can serve another round.
+  /// Whether it was made from these copies for this batch.
   [[nodiscard]] bool serves(std::span<const Launch> copies, std::int64_t batch, std::int64_t total) const;
-  /// Whether all copies are still there.
   [[nodiscard]] bool is_usable() const;
 
  private:
@@ -57,37 +53,37 @@ class RunQueue {
   std::vector<const CudaLaunch*> launches_;
   std::int64_t batch_ = 1;
   std::int64_t total_ = 0;
-  std::int64_t chunk_ = 1;                    // runs joined into one graph; 1: none are
-  std::map<std::int64_t, GraphExec> chunks_;  // by the copy they begin with
+  std::int64_t chunk_ = 1;                    // runs per graph; 1: not joined
+  std::map<std::int64_t, GraphExec> chunks_;  // by the first copy
   cudaStream_t stream_ = nullptr;
 };
 
-/// The queues of cases that take turns: joining graphs takes the host longer than many a round.
+/// Queues of cases that take turns: joining graphs can take the host longer than a round.
 class RunQueues {
  public:
-  /// As many as cases take turns (Engine); of more, the queue that has been idle longest is made anew.
+  /// Number of cases that take turns (Engine). Beyond it, the queue that has been idle longest is replaced.
   static constexpr std::size_t most = 16;
-  /// One that serves these, kept or made. Valid until the next call, before which what finished cases left is freed.
+  /// A queue for these copies, kept or made; valid until the next call. Frees the queues of finished cases first.
   [[nodiscard]] const RunQueue& queue_of(std::span<const Launch> copies, std::int64_t batch, std::int64_t total,
                                          cudaStream_t stream);
   [[nodiscard]] std::size_t size() const { return queues_.size(); }
 
  private:
-  std::deque<std::unique_ptr<RunQueue>> queues_;  // the last used first
+  std::deque<std::unique_ptr<RunQueue>> queues_;  // most recently used first
 };
 
-/// One timed round on a stream: warm-up, then samples by the device's own clock and by the host's.
+/// One timed round on a stream: warm-up, then samples by device events and by the host's clock.
 class RoundTimer {
  public:
   explicit RoundTimer(cudaStream_t stream) : stream_(stream) {}
 
-  /// As Backend::time(). Short samples are taken twice: once queued behind each other, by events, so that the device
-  /// never waits for the host; once alone, by the host's clock, device idle at both ends. Long ones (above 5 ms) are
-  /// taken once, by both.
+  /// As Backend::time(). Samples up to 5 ms are taken twice: queued behind each other, by events, so that the device
+  /// never waits for the host; and alone, by the host's clock, with an idle device at both ends. Longer ones are taken
+  /// once, by both clocks.
   [[nodiscard]] RoundTimes time(std::span<const Launch> copies, const RoundPlan& plan);
 
  private:
-  /// Returns nanoseconds of one run, roughly. `calls`: how many there were.
+  /// Returns the approximate nanoseconds per run. `calls`: number of host calls made.
   double warm_up(const RoundPlan& plan, std::int64_t& calls);
   void queued(const RoundPlan& plan, double run_ns, RoundTimes& times);
   void alone(const RoundPlan& plan, bool by_events, RoundTimes& times);
@@ -97,7 +93,7 @@ class RoundTimer {
 
   cudaStream_t stream_;
   RunQueues queues_;
-  const RunQueue* queue_ = nullptr;  // of the round that is being timed
+  const RunQueue* queue_ = nullptr;
   std::vector<Event> begin_;
   std::vector<Event> end_;
 };

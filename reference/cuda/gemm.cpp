@@ -14,7 +14,7 @@
 namespace gpubench::cuda {
 namespace {
 
-// The library would only say that it has no algorithm.
+// cuBLASLt would only report that it has no algorithm.
 void expect_arithmetic(const OpCall& call, const TensorSpec& operand, bool blocks, const CudaContext& context) {
   const int capability = context.device.compute_capability;
   const bool eight_bits = operand.dtype == DType::f8_e4m3 || operand.dtype == DType::f8_e5m2;
@@ -36,7 +36,7 @@ constexpr int max_products = 16;
 
 bool is_gradient(const Gemm& attributes) { return attributes.epilogue == Gemm::Epilogue::gelu_gradient; }
 
-// GELU within the product. The library knows the tanh form only.
+// GELU fused into the product; cuBLASLt has the tanh form only.
 void add_fused(const OpCall& call, std::span<const TensorSpec> tensors, const GemmRoles& roles, MatmulRequest request,
                const CudaContext& context, std::vector<Plan>& candidates) {
   const Gemm& attributes = call.attributes.as<Gemm>();
@@ -48,7 +48,7 @@ void add_fused(const OpCall& call, std::span<const TensorSpec> tensors, const Ge
   }
 }
 
-// GELU by our own kernel behind the product, whose sums must then be kept unrounded: in pre or c, where these are f32.
+// GELU by an own kernel after the product, whose sums stay unrounded: in pre or c, if these are f32.
 void add_composed(const OpCall& call, std::span<const TensorSpec> tensors, const GemmRoles& roles,
                   MatmulRequest request, const CudaContext& context, std::vector<Plan>& candidates) {
   const Gemm& attributes = call.attributes.as<Gemm>();
@@ -66,7 +66,7 @@ void add_composed(const OpCall& call, std::span<const TensorSpec> tensors, const
   gelu.rows = c.rows;
   gelu.columns = c.columns;
   gelu.in_stride[0] = pre.stride;
-  gelu.in_stride[1] = c.stride;  // the gradient's product, in place
+  gelu.in_stride[1] = c.stride;  // the product, updated in place
   gelu.out_stride[0] = c.stride;
   for (const MatmulWork& work : matmul_candidates(context.cublaslt, request, max_products / 2)) {
     candidates.push_back(plan_of(work.implementation() + "+" + own_implementation(context), work.workspace_bytes(),
@@ -85,8 +85,8 @@ void add_composed(const OpCall& call, std::span<const TensorSpec> tensors, const
   }
 }
 
-// The same with 16-bit results: the sums unrounded in scratch memory, then bias, GELU and rounding by one own kernel.
-// Scratch memory: [product][the library's].
+// As add_composed() for 16-bit results: unrounded sums in scratch memory, then one own kernel for bias, GELU and
+// rounding. Scratch memory: [product][the library's].
 void add_composed_16_bit(const OpCall& call, std::span<const TensorSpec> tensors, const GemmRoles& roles,
                          MatmulRequest request, const CudaContext& context, std::vector<Plan>& candidates) {
   const Gemm& attributes = call.attributes.as<Gemm>();
@@ -129,9 +129,10 @@ void add_composed_16_bit(const OpCall& call, std::span<const TensorSpec> tensors
   }
 }
 
-// What precedes the product of block-scaled operands, which have their scales in rows: the library reads them in tiles,
-// and the tensors' factors as an alpha. Training's libraries do the same, and it is timed with the product: it moves
-// one byte in 16 or 32 of those of the operands. Scratch memory: [tiles of a][tiles of b][factors][the product's].
+// Precedes the product of block-scaled operands: converts their scales from rows to cuBLASLt's tiles, and the tensors'
+// factors to alpha. It is timed with the product, as training libraries do the same; it moves one byte per 16 or 32
+// bytes of the operands.
+// Scratch memory: [tiles of a][tiles of b][factors][the product's].
 Plan with_tiled_scales(const OpCall& call, std::span<const TensorSpec> tensors, const GemmRoles& roles,
                        const Plan& product, const CudaContext& context) {
   const Gemm& attributes = call.attributes.as<Gemm>();
@@ -179,13 +180,13 @@ Plan with_tiled_scales(const OpCall& call, std::span<const TensorSpec> tensors, 
                  rest_at + product->workspace_bytes(), binder);
 }
 
-// Weights like a layer's, so that sums over k are about 1 and GELU is asked for values where it bends.
+// Weights are scaled so that sums over k are about 1, where GELU is curved.
 TuningData data_of(const OpCall& call, std::span<const TensorSpec> tensors, const GemmRoles& roles) {
   const Gemm& attributes = call.attributes.as<Gemm>();
   const auto k = static_cast<double>(extents_of(attributes, at(tensors, roles.a).shape, at(tensors, roles.b).shape).k);
   TuningData data;
   if (roles.c_in >= 0) data.aliases.emplace_back(roles.c, roles.c_in);
-  if (bits_of(at(tensors, roles.b).dtype) == 8 && !attributes.blocks) return data;  // they have their own factors
+  if (bits_of(at(tensors, roles.b).dtype) == 8 && !attributes.blocks) return data;  // scaled by their own factors
   data.exponents.assign(tensors.size(), 0);
   if (attributes.blocks) {
     constexpr int e8m0_of_one = 127;
@@ -215,7 +216,7 @@ RowMatrix matrix_of(const OpCall& call, const TensorSpec& tensor, bool* transpos
   const bool columns_dense = stride(-2) == 1 || rows == 1;
   if (tensor.layout.blocks.empty() && rows_dense) {
     matrix.row_stride =
-        std::max(rows == 1 ? columns : matrix.row_stride, columns);  // the library checks it even for one row
+        std::max(rows == 1 ? columns : matrix.row_stride, columns);  // cuBLASLt checks it even for one row
     return matrix;
   }
   if (tensor.layout.blocks.empty() && columns_dense && transposed != nullptr) {
@@ -282,7 +283,6 @@ MatmulAddresses addresses_of(std::span<const Tensor> bound, Workspace workspace,
 
 namespace {
 
-// Of the algorithms that cuBLASLt's heuristics propose, the fastest on this device.
 Plan plan_gemm(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const Gemm& attributes = call.attributes.as<Gemm>();
   const GemmRoles roles = roles_of(attributes);

@@ -1,5 +1,5 @@
-// By own kernels, in 16 bits on tensor cores: the grouped products of cuBLAS (cublasGemmGroupedBatchedEx) read the
-// sizes on the host, and sizes are the device's here.
+// Own kernels: cuBLAS's grouped products (cublasGemmGroupedBatchedEx) need the sizes on the host, but here they are in
+// device memory.
 #include "reference/ops/grouped_gemm.h"
 
 #include "reference/cuda/kernel.h"
@@ -11,7 +11,7 @@ namespace {
 GroupedGemmArgs grouped_args(const OpCall& call, std::span<const TensorSpec> tensors) {
   for (const TensorSpec& tensor : tensors) expect_row_major(call, tensor);
   if (call.math.inputs != Math::Inputs::exact)
-    refuse(call, "own kernels multiply f32 without tensor cores; expected products of inputs as they are, not of tf32");
+    refuse(call, "own kernels lack tf32: they multiply f32 without tensor cores; expected exact inputs");
   const TensorSpec &a = tensors[0], &c = tensors[3];
   GroupedGemmArgs args;
   args.data = any_element(call, a);
@@ -32,7 +32,7 @@ Plan grouped_plan(const OpCall& call, const CudaContext& context, const GroupedG
                   args.data == Element::f16 || args.data == Element::bf16 ? ",mma" : "");
 }
 
-// All row-major; on tensor cores in f16 and bf16 only, so not in tf32. c may be f32 where a and b are narrower.
+// Row-major; tensor cores in f16 and bf16 only, so not in tf32. c may be f32 with narrower a and b.
 Plan plan_grouped_gemm(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   GroupedGemmArgs args = grouped_args(call, tensors);
   args.transpose_b = call.attributes.as<GroupedGemm>().transpose_b;

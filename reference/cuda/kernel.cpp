@@ -47,8 +47,7 @@ std::optional<Element> element_of(DType dtype) {
 Element float_element(const OpCall& call, const TensorSpec& tensor) {
   const std::optional<Element> element = element_of(tensor.dtype);
   if (element && *element != Element::f64) return *element;
-  refuse(call, fmt::format("tensor {}: own kernels have f32, f16 and bf16 here, not {}", tensor.to_string(),
-                           name(tensor.dtype)));
+  refuse(call, fmt::format("tensor {}; expected f32, f16 or bf16, not {}", tensor.to_string(), name(tensor.dtype)));
 }
 
 Element any_element(const OpCall& call, const TensorSpec& tensor) {

@@ -1,16 +1,14 @@
-// What the CUDA backend is made of: plans that bind to work. Start here to add an op.
+// Plans of the CUDA backend. To add an op:
 //
 // 1. Write x.cpp with `Plan plan_x(const OpCall&, std::span<const TensorSpec>, const CudaContext&)` and
-//    `Ops x_ops()`, which lists it. The plan reads the attributes and the specs, throws Unsupported for types, layouts
-//    and devices it lacks, and returns own_plan(): a struct of numbers, the function that launches, and where the
-//    struct keeps each operand.
-// 2. What is more than one launch returns plan_of(name, workspace bytes, binder). The binder gets tensors and workspace
-//    and returns the bound work: a callable that takes a stream and enqueues. Enqueueing allocates nothing, waits for
-//    nothing, chooses nothing: it may be captured into a CUDA graph.
-// 3. Own kernels are kernels/x.cu, declared in the header of its family (kernels/rows.h, tokens.h, ...): plain structs
-// only, since nvcc compiles what includes them.
-// 4. Add x to op_files in CMakeLists.txt, and the kernels to gpubench_cuda_kernels. Tests run own kernels on the CPU,
-// thread by thread.
+//    `Ops x_ops()`, which lists it. plan_x throws Unsupported for types, layouts and devices it lacks, and returns
+//    own_plan().
+// 2. Work of several launches returns plan_of(name, workspace bytes, binder). The binder gets tensors and workspace and
+//    returns a callable that enqueues on a stream. Enqueueing must not allocate, wait or choose: it may be captured
+//    into a CUDA graph.
+// 3. Write the kernels in kernels/x.cu, declared in the header of their family (kernels/rows.h, tokens.h, ...). These
+//    headers hold plain structs only, since nvcc compiles all files that include them.
+// 4. Add x to op_files in CMakeLists.txt, and the kernels to gpubench_cuda_kernels. Tests run kernels on the CPU.
 #pragma once
 
 #include <concepts>
@@ -31,29 +29,25 @@ namespace gpubench::cuda {
 class CublasLt;
 class Cudnn;
 
-/// What a plan may use, and what it goes by. Devices and libraries live as long as the backend, the rest while
-/// planning.
+/// What a plan may use. Devices and libraries live as long as the backend, the rest during planning.
 struct CudaContext {
   const DeviceTraits& device;
   const CublasLt& cublaslt;
   const Cudnn& cudnn;
-  cudaStream_t stream = nullptr;  ///< for tuning; null: nothing is timed. Bound work gets its stream when it runs
+  cudaStream_t stream = nullptr;  ///< for tuning; null: nothing is timed
   PlanOptions options{};
 };
 
-/// Bound work of this backend.
 class CudaLaunch : public LaunchImpl {
  public:
-  /// Enqueues the work; returns before it is done.
+  /// Enqueues the work without waiting for it.
   virtual void enqueue(cudaStream_t stream) const = 0;
-  /// Whether it can be recorded in a graph.
   [[nodiscard]] virtual bool is_capturable() const { return true; }
 };
 
 /// Throws BackendError when the launch is empty or of another backend.
 [[nodiscard]] const CudaLaunch& own_launch(const Launch& launch);
 
-/// A plan of this backend.
 class CudaPlan : public PlanImpl {
  public:
   [[nodiscard]] virtual Launch bind(std::span<const Tensor> tensors, Workspace workspace) const = 0;
@@ -61,21 +55,18 @@ class CudaPlan : public PlanImpl {
 
 using OpImplementation = OpEntry<CudaContext>;
 
-/// What <file>_ops() of each op file returns. A plan gets the specs of the call's inputs, then of its outputs; the
-/// comment above it says what this backend has of the op: own kernels f64, f32, f16 and bf16 where nothing else is
-/// said, and rows may have a stride. No gain has been measured on a GPU yet.
+/// Returned by <file>_ops() of each op file. A plan gets the specs of the call's inputs, then of its outputs. The
+/// comment above a plan lists what it supports; the default is f64, f32, f16 and bf16, with strided rows.
 using Ops = OpEntries<CudaContext>;
 
-/// Of all op files, as CMakeLists.txt lists them.
 [[nodiscard]] std::span<const Ops> op_files();
 
-/// The implementation of `kind`. Throws Unsupported when the backend has none.
+/// Throws Unsupported if the backend does not implement `kind`.
 [[nodiscard]] const OpImplementation& implementation_of(OpKind kind);
 
-/// What own kernels are called in records: "gpubench:sm90".
+/// Implementation name of own kernels: "gpubench:sm90".
 [[nodiscard]] std::string own_implementation(const CudaContext& context);
 
-/// A callable as a launch.
 template <std::invocable<cudaStream_t> Work>
 [[nodiscard]] Launch launch_of(Work work) {
   class WorkLaunch final : public CudaLaunch {
@@ -89,8 +80,7 @@ template <std::invocable<cudaStream_t> Work>
   return std::make_shared<WorkLaunch>(std::move(work));
 }
 
-/// A plan whose bind calls `binder(std::span<const Tensor> tensors, Workspace workspace)`, which returns the work to
-/// enqueue.
+/// A plan whose bind() returns `binder(std::span<const Tensor> tensors, Workspace workspace)`: the work to enqueue.
 template <class Binder>
 [[nodiscard]] Plan plan_of(std::string implementation, std::size_t workspace_bytes, Binder binder) {
   return plan_bound_by<CudaPlan>(std::move(implementation), workspace_bytes,
@@ -99,8 +89,8 @@ template <class Binder>
                                  });
 }
 
-/// A plan of own kernels: `launch(args, stream)`, the operands put where `args` keeps them. Launches are checked.
-/// `variant`: follows the name, where there are several kinds of kernel.
+/// A plan of own kernels: calls `launch(args, stream)`, with operand addresses stored at `places`, and checks the
+/// launch. `variant`: suffix of the name if there are several kernels.
 template <class Args, class LaunchFunction>
 [[nodiscard]] Plan own_plan(const OpCall& call, const CudaContext& context, const Args& args, LaunchFunction launch,
                             std::initializer_list<OperandPlace<Args>> places, std::size_t workspace_bytes = 0,
@@ -116,7 +106,6 @@ template <class Args, class LaunchFunction>
                  });
 }
 
-/// The first element of a tensor, as the type that the kernel reads.
 template <class T>
 [[nodiscard]] T* elements_of(const Tensor& tensor) {
   return reinterpret_cast<T*>(tensor.data);
@@ -130,13 +119,13 @@ void expect_row_major(const OpCall& call, const TensorSpec& tensor);
 /// Throws Unsupported naming the tensor unless it has this type.
 void expect_type(const OpCall& call, const TensorSpec& tensor, DType type);
 
-/// row_view() of the tensor. Throws Unsupported naming the layout where it has none.
+/// row_view() of the tensor. Throws Unsupported naming the layout if it has none.
 [[nodiscard]] RowView rows_of(const OpCall& call, const TensorSpec& tensor);
 
-/// How own kernels name a type that they compute with; empty for others.
+/// Own kernels' name of a type; empty for types they do not compute with.
 [[nodiscard]] std::optional<Element> element_of(DType dtype);
 
-/// The storage type. Throws Unsupported unless it is f32, f16 or bf16.
+/// The tensor's type. Throws Unsupported unless it is f32, f16 or bf16.
 [[nodiscard]] Element float_element(const OpCall& call, const TensorSpec& tensor);
 
 /// As float_element(), and f64.

@@ -1,7 +1,6 @@
-// What the program asks of libgpubench_cuda.so, which it loads when a GPU is wanted and never links.
-//
-// One C function, gpubench_cuda_module(), gives this table. Program and module pass C++ objects to each other, so both
-// must come from one build: `build_id` is compared first, and a module of another build is refused.
+// The interface of libgpubench_cuda.so, which the program loads when a GPU is requested.
+// Its C function gpubench_cuda_module() returns this table. C++ objects cross the interface, so both sides must come
+// from one build: the program compares `build_id` first and refuses other builds.
 #pragma once
 
 #include <memory>
@@ -15,7 +14,7 @@
 namespace gpubench::cuda {
 
 struct OpenOptions {
-  int ordinal = 0;  ///< which of the devices that the driver shows, as CUDA counts them
+  int ordinal = 0;  ///< CUDA's index among the visible devices
 };
 
 struct RankOptions {
@@ -24,33 +23,31 @@ struct RankOptions {
   OpenOptions first{};      ///< rank 0's device; the others have the ordinals after it
 };
 
-/// A process's rank, of the first so many of several processes.
 struct ProcessRank {
-  Processes& processes;  ///< outlives what is opened
+  Processes& processes;  ///< outlives the result
   int rank = 0;
   int ranks = 1;
   OpenOptions device{};
 };
 
-/// A library that is really loaded.
 struct LoadedLibrary {
   std::string name;     ///< "cublasLt"
-  std::string version;  ///< as the library itself says, "13.1.0"
-  std::string path;     ///< of the file; empty where the loader does not tell
+  std::string version;  ///< as the library reports it, "13.1.0"
+  std::string path;     ///< empty if the loader does not report it
 };
 
 struct Module {
   const char* build_id = "";
-  /// Throws BackendError with what CUDA said: no driver, a driver too old, no such device.
+  /// Throws BackendError with CUDA's message: no driver, a driver too old, no such device.
   std::unique_ptr<Backend> (*open)(const OpenOptions& options) = nullptr;
-  /// Throws as `open`; BackendError with NCCL's words, and Unsupported where NCCL is not there.
+  /// Throws as `open`; also BackendError with NCCL's message, and Unsupported if NCCL is missing.
   RankSet (*open_ranks)(const RankOptions& options) = nullptr;
-  /// The ordinal of the device that a process takes: that of its place on its host; of what the launcher shows to it
-  /// alone, the only one. Throws BackendError where there is none.
+  /// The device ordinal for a process: its place on the host, or 0 if the launcher shows it a single device. Throws
+  /// BackendError if there is none.
   int (*process_device)(int place_on_host) = nullptr;
-  /// By NCCL, whose id the processes exchange; all of them call it at the same time. Throws as `open_ranks`.
+  /// Collectives by NCCL, whose id the processes exchange; all must call this at the same time. Throws as `open_ranks`.
   std::unique_ptr<RankCollectives> (*open_process_collectives)(const ProcessRank& rank) = nullptr;
-  /// cudart, cuBLASLt, cuDNN, NCCL where it is found; needs no driver.
+  /// cudart, cuBLASLt, cuDNN, and NCCL if installed; needs no driver.
   std::vector<LoadedLibrary> (*libraries)() = nullptr;
 };
 

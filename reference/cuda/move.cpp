@@ -38,8 +38,8 @@ std::vector<int> in_order(const TensorSpec& tensor) {
   return axes;
 }
 
-/// CUDA's copy. From and to pageable memory the driver copies through buffers of its own, with the host at work: in a
-/// graph that is another path than the one programs take, where it can be recorded at all.
+/// CUDA's copy. The driver stages copies of pageable memory through its own buffers, with work on the host; a graph
+/// would take another path than programs do, if it can be captured at all.
 class Transfer final : public CudaLaunch {
  public:
   Transfer(std::byte* to, const std::byte* from, std::size_t bytes, bool capturable)
@@ -89,8 +89,8 @@ Plan plan_transpose(const OpCall& call, std::span<const TensorSpec> tensors, con
   return plan_move(permuted(call, tensors[0], tensors[1], call.attributes.as<Transpose>().permutation), call, context);
 }
 
-// On the device an own kernel (any type and strides, without blocks; at most 8 axes remain after neighbouring ones are
-// joined); else CUDA's copy, which moves dense tensors of one layout as bytes.
+// On the device an own kernel: any type and strides without blocks, at most 8 axes after joining neighbours. Else
+// CUDA's copy, for dense tensors of one layout.
 Plan plan_copy(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const auto on_device = [](const TensorSpec& tensor) { return tensor.placement.memory == Memory::device; };
   if (std::all_of(tensors.begin(), tensors.end(), on_device))
@@ -98,7 +98,7 @@ Plan plan_copy(const OpCall& call, std::span<const TensorSpec> tensors, const Cu
   const TensorSpec& x = tensors[0];
   const TensorSpec& y = tensors[1];
   if (x.layout != y.layout || x.dtype != y.dtype || !is_dense(x)) {
-    refuse(call, fmt::format("tensors {} and {} between memories; expected one dense layout and one type",
+    refuse(call, fmt::format("tensors {} and {} in different memories; expected the same dense layout and type",
                              x.to_string(), y.to_string()));
   }
   const auto is_pageable = [](const TensorSpec& tensor) { return tensor.placement.memory == Memory::pageable_host; };

@@ -22,7 +22,7 @@ void find(void* library, const char* name, Function& function) {
 }
 
 std::string text_of(int version) {
-  return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);  // since 2.9
+  return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);  // format since 2.9
 }
 
 NcclCalls load() {
@@ -30,8 +30,8 @@ NcclCalls load() {
   if (library == nullptr) {
     const char* words = ::dlerror();
     throw Unsupported(
-        fmt::format("several GPUs need NCCL, which cannot be loaded: {}; install it with the CUDA toolkit, "
-                    "or NVIDIA's Python wheel of it",
+        fmt::format("several GPUs need NCCL, which cannot be loaded: {}; install it with the CUDA toolkit "
+                    "or from NVIDIA's Python wheel",
                     words == nullptr ? "no reason given" : words));
   }
   NcclCalls calls;
@@ -57,7 +57,7 @@ NcclCalls load() {
   find(library, "ncclRecv", calls.recv);
   int version = 0;
   (void)calls.get_version(&version);
-  // A communicator is configured by a struct that grows from version to version.
+  // ncclConfig_t grows from version to version.
   if (version < NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, 0)) {
     throw Unsupported(fmt::format("{} is version {}; this build needs {}.{} or newer", file_name, text_of(version),
                                   NCCL_MAJOR, NCCL_MINOR));
@@ -77,7 +77,7 @@ ncclRedOp_t op_of(Reduction reduction) {
     case Reduction::average: return ncclAvg;
     case Reduction::maximum: return ncclMax;
   }
-  throw BackendError("cuda: a reduction that is not known");
+  throw BackendError("cuda: unknown reduction");
 }
 
 Steps all_reduce_steps(const Operands& o, int rank) {
@@ -109,7 +109,7 @@ Steps all_gather_steps(const Operands& o, int rank) {
 Steps broadcast_steps(const Operands& o, int rank) {
   const int root = o.call.attributes.as<Broadcast>().root;
   const Tensor& y = o.y[as_size(rank)];
-  const std::byte* x = rank == root ? o.x[0].data : y.data;  // looked at on the root only
+  const std::byte* x = rank == root ? o.x[0].data : y.data;  // read on the root only
   return {[&nccl = o.nccl, x, y, root](ncclComm_t comm, cudaStream_t stream) {
     return nccl.broadcast(x, y.data, as_size(y.spec.bytes()), ncclUint8, root, comm, stream);
   }};
@@ -170,8 +170,7 @@ ncclDataType_t nccl_reduced_type(const OpCall& call, const TensorSpec& tensor) {
     case DType::f32: return ncclFloat32;
     case DType::f16: return ncclFloat16;
     case DType::bf16: return ncclBfloat16;
-    default:
-      refuse(call, fmt::format("reductions of {}; NCCL is asked for f64, f32, f16 and bf16", name(tensor.dtype)));
+    default: refuse(call, fmt::format("reductions of {}; expected f64, f32, f16 or bf16", name(tensor.dtype)));
   }
 }
 
@@ -200,7 +199,7 @@ NcclStep NcclTokenExchange::gather() const {
   };
 }
 
-// In the order of the experts on both sides: between two ranks the k-th message sent is the k-th received.
+// In expert order on both sides: between two ranks NCCL matches the k-th send with the k-th receive.
 NcclSteps NcclTokenExchange::moves(const TokenRoutes& routes) const {
   const auto& [dispatches, rows, sizes, result, own_sizes, own_rows, row] = operands;
   NcclSteps steps;

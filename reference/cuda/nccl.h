@@ -1,5 +1,5 @@
-// The part of NCCL that is used, as a table, and collectives as the calls that each rank makes for them. The library is
-// loaded when several GPUs work together, so that everything else runs without it.
+// NCCL's functions as a table, and the NCCL calls that each rank makes for a collective. NCCL is loaded only for
+// several GPUs: everything else runs without it.
 #pragma once
 
 #include <nccl.h>
@@ -29,7 +29,7 @@ struct NcclCalls {
   decltype(&ncclGetUniqueId) get_unique_id = nullptr;
   decltype(&ncclCommInitRankConfig) comm_init_rank_config = nullptr;
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 18, 0)
-  decltype(&ncclCommSplit) comm_split = nullptr;  ///< null: groups of some ranks are set up as all of them are
+  decltype(&ncclCommSplit) comm_split = nullptr;  ///< null: group communicators are set up from scratch
 #endif
   decltype(&ncclCommGetAsyncError) comm_get_async_error = nullptr;
   decltype(&ncclCommFinalize) comm_finalize = nullptr;
@@ -45,69 +45,64 @@ struct NcclCalls {
   decltype(&ncclRecv) recv = nullptr;
 };
 
-/// Those of libnccl.so.2, loaded at the first call and for good. Throws Unsupported where the loader does not find it,
-/// where it lacks a function, and where it is older than the header that this was built with.
+/// Functions of libnccl.so.2, loaded at the first call and never unloaded. Throws Unsupported if the library or one of
+/// the functions is missing, or if it is older than the header of this build.
 [[nodiscard]] const NcclCalls& nccl_calls();
 
-/// "2.28.9", as the library says.
+/// "2.28.9", as the library reports it.
 [[nodiscard]] std::string nccl_version(const NcclCalls& calls);
 
-/// A call of a rank, one of those that it makes for a collective, within a group.
+/// An NCCL call of one rank, within a group.
 using NcclStep = std::function<ncclResult_t(ncclComm_t communicator, cudaStream_t stream)>;
 using NcclSteps = std::vector<NcclStep>;
 
-/// The tensors of a bound collective.
 struct NcclOperands {
-  const NcclCalls& nccl;  ///< outlives the steps
+  const NcclCalls& nccl;  ///< must outlive the steps
   const OpCall& call;
   std::span<const Tensor> x, y;
-  int ranks;  ///< that take part: the members of the call's group
+  int ranks;  ///< members of the call's group
 };
 
-/// What member `rank` of the group calls, all at once; nothing where it has no part. Moves are of bytes, so that no
-/// type is lacking.
+/// NCCL calls of member `rank`, made as one group; empty if it takes no part. Data are moved as bytes, so every type
+/// can be moved.
 [[nodiscard]] NcclSteps nccl_steps(const NcclOperands& operands, int rank);
 
-/// The type that is reduced. Throws Unsupported unless it is f64, f32, f16 or bf16.
+/// The reduced type. Throws Unsupported unless it is f64, f32, f16 or bf16.
 [[nodiscard]] ncclDataType_t nccl_reduced_type(const OpCall& call, const TensorSpec& tensor);
 
-// Rows of tokens between GPUs: what a rank asks NCCL for once it knows how many rows go where (nccl.cpp).
-
-/// A rank's part of a dispatch_tokens or return_tokens: how many rows go where is on the device, and is asked for when
-/// the collective runs.
+/// A rank's part of a dispatch_tokens or return_tokens. The numbers of rows per rank and expert are in device memory
+/// and are read when the collective runs.
 struct NcclTokenExchange {
-  const NcclCalls& nccl;  ///< outlives it
+  const NcclCalls& nccl;  ///< must outlive this
   ExchangeOperands operands;
   int rank = 0, ranks = 1;
-  std::shared_ptr<std::byte> table{};  ///< on the device: the sizes of all ranks
-  /// Pinned, on the host: the same, then those of this rank's experts. Behind a collective that a failed peer never
-  /// joins, a copy to pageable memory would keep its thread for good.
+  std::shared_ptr<std::byte> table{};  ///< device memory: sizes of all ranks
+  /// Pinned host memory: the same sizes, then those of this rank's experts. If a peer fails before it joins the
+  /// collective, a copy to pageable memory would block its thread forever.
   std::shared_ptr<std::byte> host{};
   std::size_t sizes = 0;  ///< of all ranks
 
-  /// What fills the table.
+  /// Gathers the sizes of all ranks into `table`.
   [[nodiscard]] NcclStep gather() const;
-  /// Puts the table's way to the host on the stream.
+  /// Enqueues the copy of the sizes to the host.
   void fetch(cudaStream_t stream) const;
-  /// Once the table is there.
+  /// Valid once the copy is done.
   [[nodiscard]] TokenRoutes routes() const { return {{numbers(), sizes}, ranks, operands.own_rows}; }
   [[nodiscard]] NcclSteps moves(const TokenRoutes& routes) const;
-  /// Puts own sizes and what no row comes to on the stream.
+  /// Enqueues the writes of own sizes and of rows that receive nothing.
   void finish(const TokenRoutes& routes, cudaStream_t stream) const;
 
  private:
   [[nodiscard]] std::int32_t* numbers() const { return reinterpret_cast<std::int32_t*>(host.get()); }
 };
-/// Of member `rank`, whose device is the current one. Throws BackendError where there is no memory for the table.
+/// For member `rank`, whose device is current. Throws BackendError without memory for the table.
 [[nodiscard]] NcclTokenExchange nccl_token_exchange(const NcclOperands& operands, int rank);
 
-// What NCCL does of several ranks together: on a thread of each, and no longer than it may take.
-
-/// Work of each of these ranks on a thread of its own: what NCCL does together with the other ranks. The threads share
-/// what they write, so that one that hangs may be left behind.
+/// Runs NCCL calls that ranks make together, on a thread per rank. The threads share their state, so that a hanging one
+/// can be abandoned.
 class EachRank {
  public:
-  /// How long a call may take to return by itself once another has failed. Calls take some 10 us, unless they hang.
+  /// Time for calls to return once another has failed; a call takes some 10 us unless it hangs.
   static constexpr auto grace = std::chrono::milliseconds(500);
 
   EachRank(std::span<const int> ranks, const std::function<void(int rank)>& work)
@@ -129,7 +124,7 @@ class EachRank {
     }
   }
 
-  /// Whether all are through, in one way or another, after `seconds`, or soon after one of them has failed.
+  /// Whether all threads ended within `seconds`, or soon after one of them failed.
   [[nodiscard]] bool ended_within(double seconds) {
     std::unique_lock lock(shared_->mutex);
     const auto all = [this] { return shared_->through == shared_->failures.size(); };
@@ -137,7 +132,7 @@ class EachRank {
     return shared_->changed.wait_for(lock, failed() ? grace : std::chrono::milliseconds(0), all);
   }
 
-  /// Throws what the first rank that failed has thrown.
+  /// Rethrows the exception of the first rank that failed.
   void rethrow() {
     const std::lock_guard lock(shared_->mutex);
     for (const std::exception_ptr& failure : shared_->failures) {

@@ -1,4 +1,4 @@
-// The rank of a process whose peers are in others: its part of NCCL's collectives, and its lanes.
+// A rank whose peers are in other processes: its part of NCCL's collectives, and its lanes.
 #include <vector>
 
 #include "reference/cuda/cuda_communicator.h"

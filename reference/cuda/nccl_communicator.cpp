@@ -1,10 +1,9 @@
-// The communicators block: a call returns once its work is on the stream, which is not to wait for the device. (Those
-// that do not block start a thread at the end of each group: tens of microseconds, more than a short collective takes.)
+// Blocking communicators: a call returns once its work is on the stream, without waiting for the device. (Non-blocking
+// ones start a thread at the end of each group, tens of microseconds, longer than a short collective.)
 //
-// So a call can hang, in the first collective of its kind for example, when ranks connect and a peer has failed. Then
-// stop() ends it from outside: it aborts the communicator that the call is in, after a while in which the call may
-// return by itself. A rank that has given up in any way has its communicator aborted, which ends what its device still
-// waits for; no other can be made in its place in this process.
+// So a call can hang, for example in the first collective while ranks connect and a peer has failed. stop() then aborts
+// its communicator, after a grace period. A rank that gives up has its communicator aborted too, which ends its
+// device's waits. This process cannot replace an aborted communicator.
 #include "reference/cuda/cuda_communicator.h"
 
 #include <fmt/format.h>
@@ -37,18 +36,17 @@ class NcclLaunch final : public LaunchImpl {
 
   NcclLaunch(std::size_t group, Steps steps, Exchanges exchanges)
       : group_(group), steps_(std::move(steps)), exchanges_(std::move(exchanges)) {}
-  /// The index of its members' communicators.
   [[nodiscard]] std::size_t group() const { return group_; }
   [[nodiscard]] const NcclSteps& of(int rank) const { return steps_.at(rank); }
-  /// Null where the launch is of another collective.
+  /// Null for launches of other collectives.
   [[nodiscard]] const NcclTokenExchange* exchange_of(int rank) const {
     return exchanges_.empty() ? nullptr : &exchanges_.at(rank);
   }
 
  private:
   std::size_t group_;
-  Steps steps_;          // by rank, of members that are held
-  Exchanges exchanges_;  // the same
+  Steps steps_;          // by rank, held members only
+  Exchanges exchanges_;  // likewise
 };
 
 class NcclCommunicator final : public CudaCommunicator {
@@ -141,17 +139,17 @@ class NcclCommunicator final : public CudaCommunicator {
   }
 
  private:
-  static constexpr std::size_t all_ranks = 0;  // the group that is set up first
+  static constexpr std::size_t all_ranks = 0;  // the first group set up
 
   struct Rank {
     int ordinal = 0;                       // of its device
-    std::deque<ncclComm_t> communicators;  // by group; null: the rank is not in it. Never moved: calls write into them
-    std::shared_ptr<std::byte> token;      // one number, summed up when ranks line up
+    std::deque<ncclComm_t> communicators;  // by group; null: not a member. Not moved: calls write into them
+    std::shared_ptr<std::byte> token;      // one number, reduced in align()
     std::atomic<bool> in_call{false};
     std::atomic<bool> aborted{false};
   };
 
-  /// While a thread is in a call that may hang.
+  /// Marks that a thread is in a call that may hang.
   class InCall {
    public:
     explicit InCall(Rank& rank) : rank_(rank) { rank_.in_call = true; }
@@ -163,8 +161,7 @@ class NcclCommunicator final : public CudaCommunicator {
     Rank& rank_;
   };
 
-  /// Communicators of these members, which are set up where there are none: that of all ranks at first, others out of
-  /// it.
+  /// Communicators of these members, set up at the first use: first that of all ranks, then others split from it.
   [[nodiscard]] std::size_t group_of(const RankGroup& members) {
     const auto known = std::find(groups_.begin(), groups_.end(), members);
     if (known != groups_.end()) return static_cast<std::size_t>(known - groups_.begin());
@@ -174,7 +171,7 @@ class NcclCommunicator final : public CudaCommunicator {
     return groups_.size() - 1;
   }
 
-  // All ranks of what is split take part in it, and a group is set up by its members alone where others are elsewhere.
+  // A split needs all ranks of the parent. With ranks elsewhere, the members alone set up their group.
   [[nodiscard]] bool splits() const {
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 18, 0)
     return nccl_.comm_split != nullptr && groups_.size() > 1 && holds(groups_.front());
@@ -187,15 +184,15 @@ class NcclCommunicator final : public CudaCommunicator {
     return std::ranges::all_of(members.members(), [this](int rank) { return held().contains(rank); });
   }
 
-  /// Of a communicator of these, made by the first of them.
+  /// Id of a communicator, made by the first member and broadcast to the others.
   [[nodiscard]] ncclUniqueId id_of(const RankGroup& members) const {
     ncclUniqueId id{};
-    if (held().contains(members[0])) expect(nccl_.get_unique_id(&id), nullptr, "making an id");
+    if (held().contains(members[0])) expect(nccl_.get_unique_id(&id), nullptr, "creating an id");
     if (!holds(members)) all_.broadcast(members, std::as_writable_bytes(std::span(&id, 1)));
     return id;
   }
 
-  /// A rank's part of a set-up: every rank's where all split what they have, else each member's.
+  /// A rank's part of a set-up: for a split every rank takes part, else only members.
   static ncclResult_t join(const NcclCalls& nccl, const RankGroup& members, bool split, const ncclUniqueId& id,
                            int rank, Rank& own) {
     const std::optional<int> place = members.position(rank);
@@ -228,7 +225,7 @@ class NcclCommunicator final : public CudaCommunicator {
       if (ended) throw;
       why = e.what();
     }
-    // Nothing ends a set-up from outside, for its communicator is not known yet: the process has to.
+    // A hanging set-up cannot be aborted, as its communicator is unknown: the process must end.
     if (!ended) throw DeviceLost(why);
   }
 
@@ -236,7 +233,7 @@ class NcclCommunicator final : public CudaCommunicator {
     return std::ranges::any_of(ranks_, [](const auto& rank) { return rank.second->aborted.load(); });
   }
 
-  // Ending is something that ranks do together; where one has aborted the others would wait for ever.
+  // Ranks finalize together; if one has aborted, the others would wait forever.
   void tear_down() {
     constexpr double patience_s = 10.0;
     if (any_aborted()) {
@@ -252,11 +249,11 @@ class NcclCommunicator final : public CudaCommunicator {
         (void)nccl.comm_destroy(*communicator);
       }
     });
-    (void)all.ended_within(patience_s);  // what hangs is left to the end of the process
+    (void)all.ended_within(patience_s);  // hanging threads end with the process
   }
 
-  // NCCL wants to know how many rows go where, so the host waits for the sizes: as implementations for training do. No
-  // gate may hold the device back then.
+  // NCCL needs the numbers of rows on the host, so the host waits for the sizes, as training libraries do. A gate must
+  // not block the device meanwhile.
   void enqueue_exchange(const NcclTokenExchange& exchange, std::size_t group, int rank, cudaStream_t stream) {
     arrive_at_gate(rank);
     grouped({exchange.gather()}, group, rank, stream);
@@ -275,24 +272,24 @@ class NcclCommunicator final : public CudaCommunicator {
     ncclResult_t ended = ncclSuccess;
     {
       const InCall in_call(own);
-      expect_running(rank);  // in this order: either stop() sees the call, or it is not begun
+      expect_running(rank);  // after in_call is set, so that stop() sees the call or it is not begun
       result = nccl_.group_start();
       for (const NcclStep& step : steps) {
         if (result == ncclSuccess) result = step(communicator, stream);
       }
-      ended = nccl_.group_end();  // also after an error: the thread must not stay within the group
+      ended = nccl_.group_end();  // also after an error: else the thread stays in the group
     }
-    expect_running(rank);  // before anything is asked of a communicator that stop() may have aborted
+    expect_running(rank);  // before using a communicator that stop() may have aborted
     expect(result, communicator, "enqueueing a collective");
     expect(ended, communicator, "enqueueing a collective");
   }
 
-  /// Throws DeviceLost where one of the rank's communicators has met an error: it is beyond repair.
+  /// Throws DeviceLost if one of the rank's communicators has an error, which is unrecoverable.
   void expect_sound(int rank, const char* what) {
     for (ncclComm_t communicator : ranks_.at(rank)->communicators) {
       if (communicator == nullptr) continue;
       ncclResult_t state = ncclSuccess;
-      expect(nccl_.comm_get_async_error(communicator, &state), communicator, "asking for a communicator's state");
+      expect(nccl_.comm_get_async_error(communicator, &state), communicator, "querying a communicator's state");
       if (state == ncclSuccess) continue;
       const std::string text = words(nccl_, state, communicator, what);
       give_up(rank);
@@ -316,7 +313,7 @@ class NcclCommunicator final : public CudaCommunicator {
   const NcclCalls& nccl_;
   NcclRanks all_;
   std::vector<RankGroup> groups_;
-  std::map<int, std::shared_ptr<Rank>> ranks_;  // of this process; held by threads that hang, too
+  std::map<int, std::shared_ptr<Rank>> ranks_;  // of this process; hanging threads share them
 };
 
 }  // namespace

@@ -15,13 +15,14 @@ Element parameter_element(const OpCall& call, const TensorSpec& parameter, const
   const bool f32 = parameter.dtype == DType::f32 && data.dtype != DType::f64;
   if (parameter.dtype != data.dtype && !f32) {
     refuse(call,
-           fmt::format("parameter {} and data {}; expected parameters of the data's type, or f32 with a narrower one",
+           fmt::format("parameter {} and data {}; expected parameters of the data's type, or f32 with narrower data",
                        parameter.to_string(), data.to_string()));
   }
   return any_element(call, parameter);
 }
 
-/// Those of the names that the call has: dense, parameters and their gradients of one type, statistics of x's.
+/// Checks the named operands that the call has: dense; parameters and their gradients of one type; statistics as x
+/// needs.
 void expect_parameters_and_statistics(const OpCall& call, const Named<TensorSpec>& operand,
                                       std::initializer_list<const char*> parameters) {
   for (const char* name : parameters) {
@@ -38,8 +39,8 @@ void expect_parameters_and_statistics(const OpCall& call, const Named<TensorSpec
   }
 }
 
-// With a residual or without. Parameters of the data's type, or f32 with a narrower one; statistics f64 for f64, else
-// f32; x, r, sum and y in one type.
+// With or without a residual. Parameters have the data's type, or are f32 with narrower data; statistics f64 for f64,
+// else f32; x, r, sum and y have one type.
 Plan plan_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   using Args = LayerNormForwardArgs;
   const Named<TensorSpec> operand(call, tensors);

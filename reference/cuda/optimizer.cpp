@@ -1,5 +1,4 @@
-// Tables of tensors and chunks belong to the bound work, in device memory of its own: the workspace is shared with
-// other ops and may be overwritten between runs.
+// Tables of tensors and chunks are in separate device memory: other ops share the workspace and overwrite it.
 #include "reference/cuda/kernel.h"
 
 #include <fmt/format.h>
@@ -14,7 +13,6 @@
 namespace gpubench::cuda {
 namespace {
 
-/// Every chunk of tensors of these sizes, in order.
 std::vector<TensorChunk> chunks_of(const std::vector<std::int64_t>& sizes) {
   std::vector<TensorChunk> chunks;
   for (std::size_t tensor = 0; tensor < sizes.size(); ++tensor) {
@@ -26,7 +24,6 @@ std::vector<TensorChunk> chunks_of(const std::vector<std::int64_t>& sizes) {
   return chunks;
 }
 
-/// Both tables in device memory.
 template <class Entry>
 struct Tables {
   std::shared_ptr<std::byte> memory;
@@ -52,11 +49,11 @@ Tables<Entry> upload_tables(const std::vector<Entry>& entries, const std::vector
 
 void expect_dense(const OpCall& call, const TensorSpec& tensor) {
   if (is_dense(tensor)) return;
-  refuse(call, fmt::format("tensor {} has layout {}; expected a dense one", tensor.to_string(),
+  refuse(call, fmt::format("tensor {} has layout {}; expected dense", tensor.to_string(),
                            tensor.layout.to_string(tensor.shape)));
 }
 
-/// What gradient norm and clip need to know of the gradients, without addresses.
+/// Gradients of a norm or clip; addresses not set.
 struct Gradients {
   std::vector<GradientEntry> entries;
   std::vector<TensorChunk> chunks;
@@ -76,15 +73,15 @@ Gradients gradients_of(const OpCall& call, std::span<const TensorSpec> tensors) 
   return gradients;
 }
 
-/// The type of the norm: f64, or f32.
+/// f64 or f32. Throws Unsupported for other types.
 Element norm_element(const OpCall& call, const TensorSpec& norm) {
   if (norm.dtype == DType::f64) return Element::f64;
   expect_type(call, norm, DType::f32);
   return Element::f32;
 }
 
-/// The plan of one launch over all gradients: `work_of(operands, tables, workspace)` makes its arguments, given tables
-/// of the gradients and, where the call has any, of what is made of each.
+/// The plan of one launch over all gradients. `work_of(operands, tables, workspace)` makes the kernel's arguments from
+/// tables of the gradients and of their results, if any.
 template <class WorkOf, class Launch>
 Plan plan_over(const Gradients& gradients, const OpCall& call, const CudaContext& context, std::size_t workspace_bytes,
                WorkOf work_of, Launch launch) {
@@ -106,7 +103,7 @@ Plan plan_over(const Gradients& gradients, const OpCall& call, const CudaContext
 
 using GradientTables = Tables<GradientEntry>;
 
-// Dense gradients, which may differ in type; the norm is f32, or f64. One launch serves all tensors.
+// Dense gradients, possibly of different types; the norm is f32 or f64. One launch for all tensors.
 Plan plan_gradient_norm(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const Element norm_type = norm_element(call, tensors.back());
   const Gradients gradients = gradients_of(call, tensors.first(tensors.size() - 1));
@@ -139,7 +136,7 @@ Plan plan_clip(const OpCall& call, std::span<const TensorSpec> tensors, const Cu
   return plan_over(gradients, call, context, 0, work_of, launch);
 }
 
-// Unscaled gradients f32, or f64 as the gradients.
+// Unscaled gradients are f32, or f64 for f64 gradients.
 Plan plan_unscale(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const Named<TensorSpec> operand(call, tensors);
   const Element scale_type = norm_element(call, operand["scale"]);
@@ -150,7 +147,7 @@ Plan plan_unscale(const OpCall& call, std::span<const TensorSpec> tensors, const
     const TensorSpec& unscaled = operand.at("g'", i);
     expect_type(call, unscaled, statistic_type(tensors[1 + i].dtype));
     if (!share_one_run(std::array{tensors[1 + i], unscaled})) {
-      refuse(call, fmt::format("{} and its result have different layouts; expected one", unscaled.to_string()));
+      refuse(call, fmt::format("{} and its result have different layouts; expected the same", unscaled.to_string()));
     }
   }
   const int parts = gradient_norm_parts(gradients.chunk_count(), context.device.multiprocessors);
@@ -183,7 +180,7 @@ Plan plan_update_scale(const OpCall& call, std::span<const TensorSpec> tensors, 
       {{"scale'", to<&Args::scale>}, {"tracker'", to<&Args::tracker>}, {"found_inf", to<&Args::found_inf>}});
 }
 
-/// The parameters of an optimizer's call, without addresses.
+/// Parameters of an optimizer call; addresses not set.
 std::vector<ParameterEntry> parameters_of(const OpCall& call, const Named<TensorSpec>& operand,
                                           std::span<const TensorSpec> tensors, DType state) {
   std::vector<ParameterEntry> entries;
@@ -197,9 +194,9 @@ std::vector<ParameterEntry> parameters_of(const OpCall& call, const Named<Tensor
       for (const TensorSpec& tensor : inputs) expect_type(call, tensor, state);
     }
     if (!share_one_run(inputs)) {
-      refuse(call,
-             fmt::format("{} and what belongs to it have different layouts, or gaps; expected dense ones in one order",
-                         weight->to_string()));
+      refuse(call, fmt::format("{} and its gradient, moments or copy have different layouts or gaps; expected dense "
+                               "tensors in one order",
+                               weight->to_string()));
     }
     ParameterEntry entry;
     entry.elements = weight->shape.elements();
@@ -210,7 +207,7 @@ std::vector<ParameterEntry> parameters_of(const OpCall& call, const Named<Tensor
   return entries;
 }
 
-/// The launch of an optimizer: `args` has its constants; bind(args, operands) adds what it alone reads.
+/// The plan of an optimizer's launch: `args` has its constants; bind(args, operands) adds its other operands.
 template <class Args, class Bind>
 Plan plan_update(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context, Args args,
                  Bind bind) {
@@ -254,8 +251,8 @@ Plan plan_update(const OpCall& call, std::span<const TensorSpec> tensors, const 
                  });
 }
 
-// adamw, clip_adamw, lion, sgd. Masters and moments in f32, gradients and copies in f32, f16 or bf16; or all of them
-// in f64. Dense, in one order per parameter. The learning rate is f32, or f64 with the rest.
+// adamw, clip_adamw, lion, sgd. Masters and moments f32 with gradients and copies in f32, f16 or bf16; or all f64.
+// Dense, one order per parameter. The learning rate is f32, or f64 with the rest.
 Plan plan_adamw(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const AdamWCall places = adamw_call(call);
   AdamWArgs args;

@@ -15,11 +15,11 @@ PointwiseLaunch launch_of_op(const OpCall& call) {
     op += call.attributes.as<Gelu>().form == GeluForm::tanh ? " tanh" : " erf";
   }
   const PointwiseLaunch launch = pointwise_launch(op);
-  if (launch == nullptr) throw std::logic_error("no pointwise kernel is called '" + op + "'");
+  if (launch == nullptr) throw std::logic_error("no pointwise kernel named '" + op + "'");
   return launch;
 }
 
-// Every op of reference/ops/pointwise.h. Dense in one order, or rows with a stride; cast between any two types.
+// All ops of reference/ops/pointwise.h. Dense tensors with equal strides, or strided rows; cast between any two types.
 Plan plan_pointwise(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const std::size_t inputs = call.inputs.size();
   const auto is_whole = [&](const TensorSpec& tensor) { return tensor.shape == tensors.back().shape; };

@@ -10,7 +10,7 @@ PoolAxisArgs axis_args(const PoolAxis& axis) {
   return {axis.extent, axis.outputs(), axis.window, axis.stride, axis.pad};
 }
 
-// max_pool and average_pool, forward and backward. All row-major.
+// max_pool and average_pool, forward and backward; row-major.
 template <auto launch, bool backward>
 Plan plan_pool(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const Named<TensorSpec> operand(call, tensors);

@@ -19,7 +19,7 @@ Eight eight_of(const Quantize& attributes) {
   return attributes.saturate ? Eight::e5m2 : Eight::e5m2_unsaturated;
 }
 
-// From f32, f16 or bf16. Values in another order than x's go by way of the workspace.
+// From f32, f16 or bf16. Values in another order than x go through the workspace.
 Plan plan_quantize(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const TensorSpec& x = tensors[0];
   const TensorSpec& values = tensors[2];
@@ -98,7 +98,7 @@ Plan plan_quantize_blocks(const OpCall& call, std::span<const TensorSpec> tensor
   for (const char* name : {"x", "values", "scales"}) expect_row_major(call, operand[name]);
   QuantizeBlocksArgs args;
   args.from = float_element(call, operand["x"]);
-  args.to = static_cast<BlockType>(attributes.format);  // in the same order
+  args.to = static_cast<BlockType>(attributes.format);
   args.covers = attributes.covers;
   args.elements = operand["x"].shape.elements();
   args.blocks = quantize_parts(args.elements, context.device.multiprocessors);

@@ -24,7 +24,7 @@ RoutingArgs routing_args(const OpCall& call, std::span<const TensorSpec> tensors
   return args;
 }
 
-// All row-major; up to 32 experts a token.
+// Row-major; up to 32 experts per token.
 Plan plan_routing_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   using Args = RoutingArgs;
   return own_plan(call, context, routing_args(call, tensors), launch_routing_forward,

@@ -16,15 +16,14 @@ std::string words(cudaError_t status) {
   return fmt::format("{} ({}): {}", cudaGetErrorName(status), static_cast<int>(status), cudaGetErrorString(status));
 }
 
-// What the driver answers when there is nothing to work with; CUDA's own text for 35 speaks of an old driver even
-// where there is none, so the versions are asked.
+// CUDA's text for error 35 mentions an old driver even without a driver, so the versions are queried.
 std::string no_device_reason(cudaError_t status) {
   int driver = 0;
   int runtime = 0;
   (void)cudaDriverGetVersion(&driver);
   (void)cudaRuntimeGetVersion(&runtime);
   if (status == cudaErrorInsufficientDriver && driver == 0) {
-    return "no NVIDIA driver is loaded (CUDA answers 35 and driver version 0): install the driver, or run on a machine "
+    return "no NVIDIA driver is loaded (CUDA error 35, driver version 0): install the driver, or run on a machine "
            "that has one";
   }
   if (status == cudaErrorInsufficientDriver) {
@@ -55,17 +54,17 @@ Buffer pinned(std::size_t bytes) {
 Buffer pageable(std::size_t bytes) {
   const std::size_t pages = (std::max<std::size_t>(bytes, 1) + page_bytes - 1) / page_bytes;
   void* data = std::aligned_alloc(page_bytes, pages * page_bytes);
-  if (data == nullptr) throw BackendError(fmt::format("cuda: cannot allocate {} bytes of the host's memory", bytes));
+  if (data == nullptr) throw BackendError(fmt::format("cuda: cannot allocate {} bytes of host memory", bytes));
   return {static_cast<std::byte*>(data), bytes, std::shared_ptr<void>(data, std::free)};
 }
 
-// Another device whose memory this one can address; -1: none.
+// Another device whose memory this one can access; -1: none.
 int peer_of(const DeviceTraits& device) {
   const int count = device_count();
   for (int other = 0; other < count; ++other) {
     int reachable = 0;
     if (other == device.ordinal) continue;
-    check(cudaDeviceCanAccessPeer(&reachable, device.ordinal, other), "asking whether devices are peers");
+    check(cudaDeviceCanAccessPeer(&reachable, device.ordinal, other), "querying peer access");
     if (reachable != 0) return other;
   }
   return -1;
@@ -73,7 +72,7 @@ int peer_of(const DeviceTraits& device) {
 
 Buffer on_peer(std::size_t bytes, const DeviceTraits& device) {
   const int peer = peer_of(device);
-  if (peer < 0) throw Unsupported(fmt::format("cuda: device {} has no peer that it can address", device.ordinal));
+  if (peer < 0) throw Unsupported(fmt::format("cuda: device {} has no peer that it can access", device.ordinal));
   if (const cudaError_t status = cudaDeviceEnablePeerAccess(peer, 0); status == cudaErrorPeerAccessAlreadyEnabled) {
     (void)cudaGetLastError();
   } else {
@@ -106,7 +105,7 @@ bool is_sticky(cudaError_t status) {
 
 void check(cudaError_t status, std::string_view attempted) {
   if (status == cudaSuccess) return;
-  (void)cudaGetLastError();  // what is reported here must not be blamed on the next call
+  (void)cudaGetLastError();  // else the next call would report this error
   const std::string text = fmt::format("cuda: {} failed: {}", attempted, words(status));
   if (is_sticky(status)) throw DeviceLost(text);
   throw BackendError(text);
@@ -126,7 +125,7 @@ int device_count() {
 DeviceTraits traits_of(int ordinal) {
   const int count = device_count();
   if (ordinal < 0 || ordinal >= count) {
-    throw BackendError(fmt::format("cuda: there is no device {}; the driver shows {}", ordinal, count));
+    throw BackendError(fmt::format("cuda: no device {}; the driver shows {}", ordinal, count));
   }
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, ordinal), fmt::format("reading the properties of device {}", ordinal));
@@ -153,7 +152,7 @@ Stream make_stream() {
 Stream make_urgent_stream() {
   int least = 0;
   int greatest = 0;
-  check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for the priorities of streams");
+  check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "querying stream priorities");
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest), "creating a stream");
   return Stream(stream);
@@ -162,7 +161,7 @@ Stream make_urgent_stream() {
 bool is_done(cudaStream_t stream) {
   const cudaError_t status = cudaStreamQuery(stream);
   if (status == cudaErrorNotReady) {
-    (void)cudaGetLastError();  // an answer, which must not be taken for the next call's error
+    (void)cudaGetLastError();  // an expected answer; else the next call would report it
     return false;
   }
   check(status, "waiting for the device");
@@ -207,7 +206,7 @@ std::shared_ptr<std::byte> allocate_pinned(std::size_t bytes) {
 std::shared_ptr<std::byte> upload(std::span<const std::byte> bytes) {
   std::shared_ptr<std::byte> memory = allocate(bytes.size());
   check(cudaMemcpy(memory.get(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice), "copying a table to the device");
-  // From pageable memory the call returns before the last transfer is done, and our streams do not wait for its stream.
+  // From pageable memory the call may return before the transfer ends, and other streams do not wait for its stream.
   check(cudaStreamSynchronize(nullptr), "copying a table to the device");
   return memory;
 }

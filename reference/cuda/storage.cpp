@@ -12,7 +12,7 @@
 namespace gpubench::cuda {
 namespace {
 
-constexpr std::size_t scratch_bytes = std::size_t{4} << 20U;  // each way
+constexpr std::size_t scratch_bytes = std::size_t{4} << 20U;  // per direction
 constexpr std::size_t word_bytes = sizeof(std::uint64_t);
 
 static_assert(sizeof(ScannedChunk) == sizeof(ChunkScan));
@@ -39,7 +39,7 @@ void StorageKernels::fill(std::byte* device, std::span<const std::byte> pattern,
   backend_.write(device + words * word_bytes, std::span(repeated).first(bytes % word_bytes));
 }
 
-// As many runs at a time as the scratch memory holds.
+// In batches that fit in the scratch memory.
 void StorageKernels::gather(std::span<std::byte> host, const std::byte* device, std::span<const std::int64_t> offsets) {
   if (offsets.empty() || host.empty()) return;
   const std::size_t run_bytes = host.size() / offsets.size();

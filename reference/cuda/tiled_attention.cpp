@@ -1,4 +1,4 @@
-// Attention by own kernels, for what cuDNN's fused engines don't have: f32 without tensor cores, documents, gradients
+// Attention by own kernels, for calls that cuDNN's fused engines lack: f32 without tensor cores, documents, gradients
 // of sinks and of softcap; heads of up to 256.
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@ namespace gpubench::cuda {
 namespace {
 
 HeadStrides strides_of(const OpCall& call, const TensorSpec& tensor) {
-  const auto& s = tensor.layout.strides;  // a row's fits an int: kernels count within a tile by those
+  const auto& s = tensor.layout.strides;  // kernels index a tile with int
   if (!tensor.layout.blocks.empty() || s.back() != 1 || s[1] > std::numeric_limits<int>::max()) {
     refuse(call,
            fmt::format("tensor {} has layout {}; expected a contiguous last axis, and tokens less than 2^31 apart",
@@ -23,12 +23,12 @@ HeadStrides strides_of(const OpCall& call, const TensorSpec& tensor) {
   return {s[0], s[1], s[2]};
 }
 
-// What both directions take from the call. `q`: its position; k and v follow it.
+// Attributes and extents of a call. `q`: its position; k and v follow.
 AttentionArgs attention_args(const OpCall& call, std::span<const TensorSpec> tensors, std::size_t q) {
   const auto& attention = call.attributes.as<Attention>();
   const TensorSpec &queries = tensors[q], &keys = tensors[q + 1], &values = tensors[q + 2];
   if (call.math.inputs != Math::Inputs::exact)
-    refuse(call, "own kernels multiply without tensor cores; expected products of inputs as they are, not of tf32");
+    refuse(call, "own kernels lack tf32: they multiply without tensor cores; expected exact inputs");
   if (call.math.accumulate != DType::f32)
     refuse(call, fmt::format("sums in {}; expected f32", name(call.math.accumulate)));
   AttentionArgs args;
@@ -43,7 +43,7 @@ AttentionArgs attention_args(const OpCall& call, std::span<const TensorSpec> ten
   args.dv = values.shape[3];
   if (std::max(args.d, args.dv) > max_attention_head)
     refuse(call,
-           fmt::format("heads of {} elements; expected {} at most", std::max(args.d, args.dv), max_attention_head));
+           fmt::format("heads of {} elements; expected at most {}", std::max(args.d, args.dv), max_attention_head));
   args.window = attention.window;
   args.scale = static_cast<float>(attention.scale);
   args.softcap = static_cast<float>(attention.softcap);

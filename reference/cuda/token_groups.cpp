@@ -10,7 +10,7 @@
 namespace gpubench::cuda {
 namespace {
 
-/// The extents. `permutes`: x has a row for each token, else one for each place.
+/// Extents. `permutes`: x has a row per token; else a row per place.
 TokenRowsArgs token_rows(const OpCall& call, std::span<const TensorSpec> tensors, bool permutes) {
   for (const TensorSpec& tensor : tensors) expect_row_major(call, tensor);
   const TensorSpec &x = tensors[0], &pairs = tensors[1];
@@ -22,7 +22,7 @@ TokenRowsArgs token_rows(const OpCall& call, std::span<const TensorSpec> tensors
   return args;
 }
 
-// All row-major.
+// Row-major.
 Plan plan_group_tokens(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   using Args = GroupTokensArgs;
   for (const TensorSpec& tensor : tensors) expect_row_major(call, tensor);
@@ -30,7 +30,7 @@ Plan plan_group_tokens(const OpCall& call, std::span<const TensorSpec> tensors, 
   const std::int64_t pairs = tensors[0].shape.elements();
   const std::int64_t scratch = group_tokens_scratch(pairs, experts);
   if (scratch > std::numeric_limits<std::int32_t>::max() || first > std::numeric_limits<std::int32_t>::max())
-    refuse(call, fmt::format("{} pairs of {} experts from {} on; expected less", pairs, experts, first));
+    refuse(call, fmt::format("{} pairs of {} experts from {} on; expected fewer than 2^31", pairs, experts, first));
   Args args;
   args.pairs = static_cast<int>(pairs);
   args.experts = static_cast<int>(experts);

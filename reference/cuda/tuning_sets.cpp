@@ -9,7 +9,7 @@ namespace gpubench::cuda {
 namespace {
 
 constexpr double first_share_of_memory = 0.25;
-constexpr std::int64_t max_sets = 1024;  // binding more would take longer than what it is for
+constexpr std::int64_t max_sets = 1024;  // binding more would take longer than it saves
 
 ScrambleType scramble_type(DType type) {
   switch (type) {
@@ -29,7 +29,7 @@ ScrambleType scramble_type(DType type) {
 std::int64_t sets_for(std::int64_t bytes, const DeviceTraits& device) {
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
-  check(cudaMemGetInfo(&free_bytes, &total_bytes), "asking for free memory");
+  check(cudaMemGetInfo(&free_bytes, &total_bytes), "querying free memory");
   const std::int64_t one = std::max<std::int64_t>(bytes, 1);
   const std::int64_t cache = 3 * device.l2_bytes;
   const std::int64_t wanted = std::min((cache + one - 1) / one + 1, max_sets);
@@ -62,7 +62,7 @@ TuningSets::TuningSets(std::span<const TensorSpec> specs, const TuningData& data
 
 void TuningSets::fill(std::size_t set) {
   const std::vector<Tensor>& tensors = sets_[set];
-  // Backwards: an output that is an update has its input's memory, whose numbers are to stay.
+  // Backwards: an updated output shares its input's memory and must keep the input's numbers.
   for (std::size_t i = tensors.size(); i-- > 0;) {
     const TensorSpec& spec = tensors[i].spec;
     const std::uint64_t seed = 1 + set * tensors.size() + i;
@@ -96,7 +96,7 @@ std::string TuningSets::objection(const OpCall& call, const Launch& launch) {
           "reading a candidate's tensors");
   };
   host_.resize(tensors.size());
-  fill(0);  // what candidates before it left
+  fill(0);  // overwrites results of earlier candidates
   for (std::size_t i = 0; i < inputs && !inputs_read_; ++i) read(i);
   for (std::size_t i = inputs; i < tensors.size(); ++i) {
     if (!is_update(i)) check(cudaMemsetAsync(tensors[i].data, 0xFF, bytes_of(i), context_.stream), "poisoning outputs");

@@ -1,6 +1,6 @@
-// A stream cannot wait for an event that no one has recorded yet, so the ranks' threads meet before each waits for the
-// others' events; the events then keep the streams apart. A collective is two such meetings with work in between:
-// nobody reads before all inputs are there, and nobody goes on before all have read. No meeting waits for the device.
+// A stream can only wait for an event that has been recorded, so the ranks' threads meet first; the events then order
+// the streams. A collective is two such meetings: one before it reads the inputs, one after all ranks have read. No
+// meeting waits for the device.
 #include "reference/cuda/cuda_communicator.h"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@
 namespace gpubench::cuda {
 namespace {
 
-constexpr int barrier_spins = 20000;  // some 0.2 ms
+constexpr int barrier_spins = 20000;  // about 0.2 ms
 
 RankReduction reduction_of(Reduction reduction) {
   switch (reduction) {
@@ -30,10 +30,9 @@ RankReduction reduction_of(Reduction reduction) {
     case Reduction::average: return RankReduction::average;
     case Reduction::maximum: return RankReduction::maximum;
   }
-  throw BackendError("cuda: a reduction that is not known");
+  throw BackendError("cuda: unknown reduction");
 }
 
-/// What one rank launches.
 struct RankLaunches {
   std::vector<ReduceRanksArgs> reductions;
   std::vector<MoveArgs> moves;
@@ -65,7 +64,6 @@ RankLaunches launches_of(const RankTasks& tasks) {
   return launches;
 }
 
-/// What each member of a dispatch_tokens or return_tokens launches.
 std::vector<RankLaunches> launches_of_exchange(const OpCall& call, std::span<const Tensor> tensors) {
   const std::size_t inputs = call.inputs.size();
   TokenExchangeArgs args;
@@ -90,8 +88,8 @@ std::vector<RankLaunches> launches_of_exchange(const OpCall& call, std::span<con
   return members;
 }
 
-/// Where the members of a group meet. Each group has events of its own: one may be recorded anew only once all that
-/// wait for it have been told to, which the group's next meeting shows, and no other group's.
+/// Meeting point of a group's members, with separate events. An event may be recorded again only after all waits for
+/// the last recording are enqueued, which the group's next meeting ensures.
 struct MeetingPoint {
   explicit MeetingPoint(RankGroup who) : members(std::move(who)), barrier(members.size(), barrier_spins) {
     for (int member = 0; member < members.size(); ++member) {
@@ -102,8 +100,8 @@ struct MeetingPoint {
 
   RankGroup members;
   RankBarrier barrier;
-  std::vector<Event> ready;  // inputs are there
-  std::vector<Event> read;   // and have been read
+  std::vector<Event> ready;
+  std::vector<Event> read;  // inputs have been read
 };
 
 class VirtualLaunch final : public LaunchImpl {
@@ -158,7 +156,7 @@ class VirtualCommunicator final : public CudaCommunicator {
 
   void align(int rank, cudaStream_t stream) override {
     meet(all_, all_.ready, rank, stream);
-    all_.barrier.arrive(rank);  // an event may be recorded anew only once all have been told to wait for it
+    all_.barrier.arrive(rank);  // all waits must be enqueued before an event is recorded again
   }
 
   void stop() override {
@@ -177,16 +175,16 @@ class VirtualCommunicator final : public CudaCommunicator {
   }
 
  protected:
-  void poll(int /*rank*/) override {}  // the stream itself tells all there is
+  void poll(int /*rank*/) override {}  // the stream reports all errors
   void give_up(int /*rank*/) override {}
 
  private:
   static void expect_countable(const OpCall& call, std::span<const TensorSpec> tensors) {
     const std::int64_t rows = tensors[0].shape[0], experts = tensors[1].shape[0];
     if (rows > std::numeric_limits<int>::max() || (experts + 1) * ranks_of(call) > max_exchange_counts)
-      refuse(call, fmt::format("{} rows for {} experts; expected less", rows, experts));
+      refuse(call, fmt::format("{} rows for {} experts; expected fewer", rows, experts));
   }
-  /// What is enqueued from now on waits for what every member's stream has on it when its thread comes here.
+  /// Later work on the stream waits for what is now on every member's stream.
   static void meet(MeetingPoint& where, const std::vector<Event>& events, int member, cudaStream_t stream) {
     check(cudaEventRecord(events[static_cast<std::size_t>(member)].get(), stream), "recording an event");
     where.barrier.arrive(member);
@@ -204,7 +202,7 @@ class VirtualCommunicator final : public CudaCommunicator {
 
 std::unique_ptr<CudaCommunicator> open_virtual_communicator(int ranks, int ordinal) {
   if (ranks < 1 || ranks > max_virtual_ranks)
-    throw BackendError(fmt::format("cuda: {} virtual ranks; expected 1 to {}", ranks, max_virtual_ranks));
+    throw BackendError(fmt::format("cuda: {} virtual ranks; expected from 1 to {}", ranks, max_virtual_ranks));
   return std::make_unique<VirtualCommunicator>(ranks, ordinal);
 }
 

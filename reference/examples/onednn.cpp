@@ -1,6 +1,5 @@
-// oneDNN as somebody would bring it: gemm and conv2d_forward in f32 and bf16 through gpubench's interface. A primitive
-// is made by plan(); run() only sets addresses and executes. Operands that the primitive wants in another layout are
-// reordered in run(), since a step that brings them plain has to.
+// oneDNN as an own implementation: gemm and conv2d_forward in f32 and bf16. plan() makes a primitive; run() only sets
+// addresses and executes. Operands that need another layout are reordered in run(), as a training step must do too.
 #include <cstdio>
 #include <cstring>
 #include <dnnl.hpp>
@@ -51,7 +50,7 @@ memory::data_type type_of(const gpubench_tensor& t) {
   return std::strcmp(t.type, "bf16") == 0 ? memory::data_type::bf16 : memory::data_type::f32;
 }
 
-// The tensor's memory with its axes in the order that `axes` names.
+// The tensor's memory, with its axes in the order `axes`.
 memory::desc described(const gpubench_tensor& t, const std::vector<int>& axes) {
   memory::dims shape, strides;
   for (const int axis : axes) {
@@ -61,7 +60,7 @@ memory::desc described(const gpubench_tensor& t, const std::vector<int>& axes) {
   return {shape, type_of(t), strides};
 }
 
-// The axes of a matrix, or a batch of them, with the last two exchanged where it is read transposed.
+// The axes of a matrix or a batch of matrices; the last two are swapped for a transposed read.
 std::vector<int> matrix_axes(const gpubench_tensor& t, bool transposed) {
   const int last = t.dl.ndim - 1;
   std::vector<int> axes;
@@ -79,10 +78,10 @@ memory::desc any_layout(const memory::desc& desc) {
 #endif
 }
 
-// A primitive and the reorders around it.
+// A primitive and its reorders.
 class Work {
  public:
-  // `operand` of the primitive is this tensor of the call, which lies as `plain`; the primitive wants `wanted`.
+  // Maps `operand` of the primitive to this tensor, stored as `plain`; the primitive needs `wanted`.
   void input(int operand, const gpubench_tensor& t, const memory::desc& plain, const memory::desc& wanted) {
     const memory user = place(t, plain);
     arguments_[operand] = user;
@@ -152,7 +151,7 @@ void plan_conv(const gpubench_call& call, Work& work) {
   const gpubench_tensor& x = *tensor(call, "x");
   const gpubench_tensor& filter = *tensor(call, "filter");
   const gpubench_tensor& y = *tensor(call, "y");
-  const std::vector<int> channels_second{0, 3, 1, 2};  // of NHWC, as oneDNN names axes
+  const std::vector<int> channels_second{0, 3, 1, 2};  // NHWC in oneDNN's axis order
   const memory::desc x_desc = described(x, channels_second), y_desc = described(y, channels_second);
   const memory::desc filter_desc = described(filter, channels_second);
   const memory::dims strides{number(call, "stride_h"), number(call, "stride_w")};
@@ -185,7 +184,7 @@ gpubench_status offers(const gpubench_call* call, char* text, size_t size) {
   if (gemm && (call->input_count != 2 || call->output_count != 1 || attribute(*call, "alpha")->real != 1.0))
     return say(GPUBENCH_DECLINED, text, size, "products of a and b alone: no bias, epilogue, alpha, beta or scales");
   if (!gemm && number(*call, "groups") != 1) return say(GPUBENCH_DECLINED, text, size, "one group of channels only");
-  try {  // what the library has depends on the processor: oneDNN 2 has no bf16 below AVX-512
+  try {  // support depends on the CPU: oneDNN 2 has no bf16 below AVX-512
     (void)planned(*call);
     return GPUBENCH_OK;
   } catch (const dnnl::error& e) {

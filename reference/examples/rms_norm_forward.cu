@@ -1,5 +1,5 @@
-// rms_norm_forward as a CUDA kernel, a block for each row: f32 and bf16. Needs nvcc and gpubench's header alone:
-//   nvcc -O3 -shared -Xcompiler -fPIC -I<folder of gpubench/> rms_norm_forward.cu -o librms_norm.so
+// rms_norm_forward as a CUDA kernel, one block per row; f32 and bf16. Needs only nvcc and gpubench's header:
+// nvcc -O3 -shared -Xcompiler -fPIC -I<folder of gpubench/> rms_norm_forward.cu -o librms_norm.so
 // Not yet run on a GPU.
 #include <cuda_bf16.h>
 

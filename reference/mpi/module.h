@@ -1,8 +1,7 @@
-// What the program asks of a module that joins processes by MPI, libgpubench_openmpi.so or libgpubench_mpich.so, which
-// it loads where a launcher has started several processes and never links.
-//
-// One C function gives this table. Program and module pass C++ objects to each other, so both must come from one build:
-// `build_id` is compared first, and a module of another build is refused.
+// Interface of the MPI modules, libgpubench_openmpi.so and libgpubench_mpich.so, which the program loads when a
+// launcher started several processes.
+// Their C function returns this table. C++ objects cross the interface, so both sides must come from one build: the
+// program compares `build_id` first and refuses other builds.
 #pragma once
 
 #include <memory>
@@ -13,9 +12,8 @@ namespace gpubench::mpi {
 
 struct Module {
   const char* build_id = "";
-  /// Joins the processes that the launcher started. `send_limit_s`: so long may another process not take a message; 0:
-  /// for ever. Throws BackendError with MPI's words, and where this MPI has no calls from several threads
-  /// (MPI_THREAD_MULTIPLE).
+  /// Joins the launcher's processes. `send_limit_s`: seconds until an untaken message is an error; 0: never. Throws
+  /// BackendError with MPI's message, also without MPI_THREAD_MULTIPLE (calls from several threads).
   std::unique_ptr<Processes> (*join)(double send_limit_s) = nullptr;
 };
 

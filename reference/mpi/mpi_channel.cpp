@@ -1,5 +1,5 @@
-// Messages by MPI. Whoever waits here may share its processor with a rank that is being timed, so it looks at first
-// again and again, and then the more seldom the longer it has waited.
+// Messages by MPI. A waiting process may share its core with a timed rank, so it polls often at first and less often
+// the longer it waits.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,11 +20,11 @@ using Seconds = std::chrono::duration<double>;
 
 constexpr int message_tag = 1;
 
-/// Pauses between looks.
+/// Pauses between polls.
 class Patience {
  public:
   [[nodiscard]] double waited_s() const { return Seconds(Clock::now() - begun_).count(); }
-  /// A sixteenth of what it has waited so far.
+  /// A sixteenth of the time waited so far.
   void pause() const {
     constexpr double no_sleep_s = 20e-6, longest_s = 2e-3, share = 1.0 / 16.0;
     const double waited = waited_s();
@@ -46,8 +46,8 @@ class MpiChannel final : public Channel {
 
   void send(std::span<const std::byte> message) override {
     if (message.size() > static_cast<std::size_t>(INT_MAX))
-      throw BackendError(fmt::format("a message of {} bytes; MPI sends {} at a time", message.size(), INT_MAX));
-    // A copy, which is left behind where the other side never takes it: MPI may still read it.
+      throw BackendError(fmt::format("a message of {} bytes; MPI sends at most {}", message.size(), INT_MAX));
+    // A copy: if the peer never receives it, it is leaked, as MPI may still read it.
     auto copy = std::make_unique<std::vector<std::byte>>(message.begin(), message.end());
     MPI_Request request = MPI_REQUEST_NULL;
     check(
@@ -60,7 +60,7 @@ class MpiChannel final : public Channel {
       if (done != 0) return;
       if (limit_s_ > 0.0 && patience.waited_s() > limit_s_) {
         (void)copy.release();
-        throw BackendError(fmt::format("it has not taken a message for {:g} s", limit_s_));
+        throw BackendError(fmt::format("it has not received a message for {:g} s", limit_s_));
       }
       patience.pause();
     }
@@ -72,13 +72,13 @@ class MpiChannel final : public Channel {
     MPI_Status status{};
     int found = 0;
     while (true) {
-      check(MPI_Improbe(peer_, message_tag, communicator_, &found, &matched, &status), "looking for a message");
+      check(MPI_Improbe(peer_, message_tag, communicator_, &found, &matched, &status), "probing for a message");
       if (found != 0) break;
       if (patience.waited_s() > seconds) return std::nullopt;
       patience.pause();
     }
     int bytes = 0;
-    check(MPI_Get_count(&status, MPI_BYTE, &bytes), "asking for the length of a message");
+    check(MPI_Get_count(&status, MPI_BYTE, &bytes), "querying the length of a message");
     std::vector<std::byte> message(static_cast<std::size_t>(std::max(bytes, 0)));
     check(MPI_Mrecv(message.data(), bytes, MPI_BYTE, &matched, MPI_STATUS_IGNORE), "receiving a message");
     return message;

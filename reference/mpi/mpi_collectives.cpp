@@ -1,5 +1,5 @@
-// A rank's part of each collective, by MPI's own where it has one. bf16, which MPI does not know, is added up by the
-// ranks themselves: each adds up its part of all that the others send it, or, of little, all of it.
+// Collectives by MPI's own calls where they exist. MPI lacks bf16: each rank sums its part of all inputs, or, if they
+// are small, all of them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,19 +19,19 @@
 namespace gpubench::mpi {
 namespace {
 
-constexpr std::int64_t small_bytes = 64 << 10;  // of all ranks together: less than two messages' latency to copy
+constexpr std::int64_t small_bytes = 64 << 10;  // of all ranks: copying takes less than two messages' latency
 
-/// Bytes or elements as MPI counts them. `implementation` refuses more.
+/// MPI's counts are int; `implementation` refuses larger ones.
 int as_count(std::int64_t count) { return static_cast<int>(count); }
 
 void larger_f32(void* from, void* largest, int* count, MPI_Datatype*) {
   keep_larger(static_cast<const float*>(from), static_cast<float*>(largest), *count);
 }
 
-/// The maximum of f32 that keeps NaN, which MPI_MAX need not.
+/// Maximum of f32 that keeps NaN, as MPI_MAX need not.
 class MaximumOp {
  public:
-  MaximumOp() { check(MPI_Op_create(larger_f32, 1, &op_), "making an operation"); }
+  MaximumOp() { check(MPI_Op_create(larger_f32, 1, &op_), "creating an operation"); }
   MaximumOp(const MaximumOp&) = delete;
   MaximumOp& operator=(const MaximumOp&) = delete;
   ~MaximumOp() { (void)MPI_Op_free(&op_); }
@@ -46,8 +46,8 @@ struct MpiLaunch final : LaunchImpl {
   std::vector<std::function<void()>> steps;
 };
 
-/// Waits for the other members as somebody who leaves the processor to others. MPI itself waits in a busy loop, which
-/// takes half of a processor's time from the ops beside it: that loop is to last no longer than the collective.
+/// Waits for the other members without occupying the core. MPI's busy wait would take half of a core's time from other
+/// ops; after this barrier it lasts only as long as the collective.
 void meet(MPI_Comm comm) {
   MPI_Request barrier = MPI_REQUEST_NULL;
   run_check(MPI_Ibarrier(comm, &barrier), "MPI_Ibarrier");
@@ -57,21 +57,21 @@ void meet(MPI_Comm comm) {
   }
 }
 
-/// Where a member's part of `count` elements begins, at whole cache lines of bf16.
+/// Start of a member's part of `count` elements, at whole cache lines of bf16.
 std::int64_t part_begin(std::int64_t count, int members, int member) {
   constexpr std::int64_t line = 32;
   const std::int64_t lines = (count + line - 1) / line;
   return std::min(lines * member / members * line, count);
 }
 
-/// One group as one of its members sees it.
+/// A group as seen by one member.
 struct Group {
   MPI_Comm comm = MPI_COMM_NULL;
   int members = 1;
   int member = 0;
 };
 
-/// Counts and offsets of every member, as MPI's v-collectives take them.
+/// Counts and offsets per member, for MPI's v-collectives.
 struct Parts {
   std::vector<int> counts, offsets;
   void add(std::int64_t count, std::int64_t offset) {
@@ -90,7 +90,7 @@ std::function<void()> all_reduce_f32(const Group& group, Reduction reduction, co
   };
 }
 
-// What fits into few messages is sent to all, and each adds up all of it.
+// Small inputs are sent to all ranks, and each sums all of them.
 std::function<void()> small_all_reduce_bf16(const Group& group, Reduction reduction, const Tensor& x, const Tensor& y) {
   const std::int64_t count = x.spec.shape.elements(), bytes = x.spec.bytes();
   auto all = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(bytes * group.members));
@@ -129,7 +129,7 @@ std::function<void()> all_reduce_bf16(const Group& group, Reduction reduction, c
   };
 }
 
-// MPI's own result would go to the beginning of its input, and not to the rank's part.
+// MPI's in-place result would overwrite the beginning of the input instead of the rank's part.
 std::function<void()> reduce_scatter_f32(const Group& group, Reduction reduction, const Tensor& x, const Tensor& y,
                                          MPI_Op larger) {
   const int part = as_count(y.spec.shape.elements());
@@ -210,7 +210,7 @@ class MpiCollectives final : public RankCollectives {
     std::vector<int> members;
     for (int rank = 0; rank < ranks; ++rank) members.push_back(rank);
     all_ = communicator_of(world, members, 0);
-    check(MPI_Comm_rank(all_->get(), &rank_), "asking for the rank");
+    check(MPI_Comm_rank(all_->get(), &rank_), "querying the rank");
   }
 
   [[nodiscard]] std::string implementation(const OpCall& call, std::span<const TensorSpec> tensors) override {
@@ -224,11 +224,11 @@ class MpiCollectives final : public RankCollectives {
       const auto refuse = [&](const std::string& why) {
         throw Unsupported(fmt::format("mpi: {} '{}': '{}': {}", call.kind.name, call.label, tensor.name, why));
       };
-      if (!tensor.layout.is_row_major(tensor.shape)) refuse("it is not row-major; expected a dense tensor");
+      if (!tensor.layout.is_row_major(tensor.shape)) refuse("it is not row-major; expected dense");
       if (reduces(call.kind) && tensor.dtype != DType::f32 && tensor.dtype != DType::bf16)
-        refuse(fmt::format("reductions of {}; f32 and bf16 are there", name(tensor.dtype)));
+        refuse(fmt::format("reductions of {}; expected f32 or bf16", name(tensor.dtype)));
       largest = std::max(largest, tensor.bytes());
-      if (largest > INT_MAX) refuse(fmt::format("{} bytes; MPI's calls count up to {}", largest, INT_MAX));
+      if (largest > INT_MAX) refuse(fmt::format("{} bytes; expected at most {}, MPI's limit", largest, INT_MAX));
       any_bf16 = any_bf16 || tensor.dtype == DType::bf16;
     }
     return fmt::format("{}:{}", library_, function(call, any_bf16));
@@ -246,10 +246,10 @@ class MpiCollectives final : public RankCollectives {
     }
     const bool has_input = call.kind != broadcast_kind || group.member == call.attributes.as<Broadcast>().root;
     const auto members = static_cast<std::size_t>(group.members);
-    const std::size_t each = outputs.size() / members;  // several tensors of one all_reduce
+    const std::size_t each = outputs.size() / members;  // an all_reduce may have several tensors
     if (outputs.size() != each * members || (call.kind != broadcast_kind && inputs.size() != outputs.size()))
       throw BackendError(
-          fmt::format("mpi: {} '{}' has tensors of other ranks than its members", call.kind.name, call.label));
+          fmt::format("mpi: {} '{}' has tensors of ranks outside its group", call.kind.name, call.label));
     for (std::size_t t = 0; t < each; ++t) {
       const std::size_t at = static_cast<std::size_t>(group.member) * each + t;
       const Tensor& y = outputs[at];
@@ -263,7 +263,7 @@ class MpiCollectives final : public RankCollectives {
   }
 
   void run(const Launch& launch, bool overlaps_compute) override {
-    const auto& own = static_cast<const MpiLaunch&>(*launch);  // short ones are timed: there is no other kind here
+    const auto& own = static_cast<const MpiLaunch&>(*launch);  // bind() returns no other type; short runs are timed
     if (overlaps_compute) meet(own.comm);
     for (const std::function<void()>& step : own.steps) step();
   }
@@ -299,12 +299,11 @@ class MpiCollectives final : public RankCollectives {
     return send_recv_of(group, call.attributes.as<SendRecv>(), x, y);
   }
 
-  /// Its communicator is made when its first collective is bound.
+  /// Makes the group's communicator when its first collective is bound.
   [[nodiscard]] Group group_of(const RankGroup& members) {
     const std::vector<int> ranks(members.members().begin(), members.members().end());
     for (const int rank : ranks) {
-      if (rank < 0 || rank >= size())
-        throw BackendError(fmt::format("mpi: there is no rank {} among {}", rank, size()));
+      if (rank < 0 || rank >= size()) throw BackendError(fmt::format("mpi: no rank {} among {}", rank, size()));
     }
     std::unique_ptr<HeldComm>& comm = groups_[ranks];
     if (comm == nullptr) comm = communicator_of(all_->get(), ranks, 0);
@@ -312,7 +311,7 @@ class MpiCollectives final : public RankCollectives {
   }
   [[nodiscard]] int size() const {
     int size = 0;
-    check(MPI_Comm_size(all_->get(), &size), "asking for the number of ranks");
+    check(MPI_Comm_size(all_->get(), &size), "querying the number of ranks");
     return size;
   }
 

@@ -16,7 +16,7 @@ void widen(const std::uint16_t* from, float* to, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) to[i] = std::bit_cast<float>(static_cast<std::uint32_t>(from[i]) << 16U);
 }
 
-// To nearest, ties to even; NaN stays one.
+// To nearest even; keeps NaN.
 void narrow(const float* from, std::uint16_t* to, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     const auto bits = std::bit_cast<std::uint32_t>(from[i]);
@@ -39,7 +39,7 @@ void read(DType type, const std::byte* from, std::int64_t first, std::int64_t co
 
 void keep_larger(const float* from, float* largest, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i)
-    largest[i] = from[i] > largest[i] || from[i] != from[i] ? from[i] : largest[i];  // NaN spreads
+    largest[i] = from[i] > largest[i] || from[i] != from[i] ? from[i] : largest[i];  // keeps NaN
 }
 
 void divide(float* values, std::int64_t count, float divisor) {

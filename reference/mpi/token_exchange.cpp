@@ -1,5 +1,5 @@
-// All ranks' sizes come first, then the rows, each straight to its place: what a rank has for its experts lies expert
-// by expert, so that what it exchanges with one rank is in as many places as it has experts.
+// Ranks exchange sizes, then rows, which go straight to their places. A rank's rows are sorted by expert, so the rows
+// from one rank lie in as many places as this rank has experts.
 #include "reference/mpi/mpi_processes.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 namespace gpubench::mpi {
 namespace {
 
-/// A type of MPI's, freed with this.
+/// An MPI datatype, freed by the destructor.
 class HeldType {
  public:
   HeldType() = default;
@@ -47,7 +47,7 @@ struct Exchange : ExchangeOperands {
 
   void run() const {
     const TokenRoutes all = routes();
-    // Own rows are in one piece for each rank, those for experts in several.
+    // Own rows form one block per rank, those for experts several.
     std::vector<int> counts(static_cast<std::size_t>(members)), one(counts.size(), 1);
     std::vector<int> firsts(counts.size()), nowhere(counts.size());
     std::vector<std::vector<int>> lengths(counts.size()), places(counts.size());
@@ -99,8 +99,8 @@ std::function<void()> exchange_of(MPI_Comm comm, int member, const OpCall& call,
     throw BackendError(fmt::format("mpi: {} '{}': a tensor of rank {} is not in its process", call.kind.name,
                                    call.label, call.group[member]));
   check(MPI_Type_contiguous(static_cast<int>(exchange->row_bytes), MPI_BYTE, exchange->row.made()),
-        "making a type of a row");
-  check(MPI_Type_commit(exchange->row.made()), "making a type of a row");
+        "creating the type of a row");
+  check(MPI_Type_commit(exchange->row.made()), "creating the type of a row");
   return [exchange] { exchange->run(); };
 }
 

@@ -1,25 +1,25 @@
-// Attention in tiles, forward and backward, attention to two sets of keys, joined, and rotary position embedding, as
-// launches. reference/ops/attention.h and reference/ops/rotary.h say what the tensors are.
+// Launches of tiled attention (forward and backward), the merge of attention over two key sets, and rotary embedding.
+// Tensors: reference/ops/attention.h and reference/ops/rotary.h.
 #pragma once
 
 #include "reference/cuda/kernels/launch.h"
 
 namespace gpubench::cuda {
 
-/// q [b, s, hq, d], k [b, t, hkv, d], v [b, t, hkv, dv]: the head size of v, o and do may be another than that of q and
-/// k. Neither may be above max_attention_head. Sums and log-sum-exp f32. The last axis is contiguous.
+/// q [b, s, hq, d], k [b, t, hkv, d], v [b, t, hkv, dv]; o and do have v's head size dv, which may differ from d. Both
+/// are at most max_attention_head. Sums and log-sum-exp are f32. The last axis is contiguous.
 struct AttentionArgs {
   Element data = Element::f32;
   bool causal = false;
   std::int64_t b = 0, s = 0, t = 0, hq = 0, hkv = 0, d = 0, dv = 0;
   std::int64_t window = 0;      ///< 0: none
-  std::int64_t boundaries = 0;  ///< of documents, per batch entry
+  std::int64_t boundaries = 0;  ///< of documents, per sequence
   float scale = 1.0F, softcap = 0.0F;
   HeadStrides q_at, k_at, v_at, o_at, d_o_at, dq_at, dk_at, dv_at;
   const void *q = nullptr, *k = nullptr, *v = nullptr, *d_o = nullptr;
   const float* sinks = nullptr;    ///< [hq], or none
   const int* documents = nullptr;  ///< [b, boundaries]
-  void* o = nullptr;               ///< written forward, read backward; so is lse
+  void* o = nullptr;               ///< output of the forward, input of the backward; likewise lse
   float* lse = nullptr;            ///< [b, hq, s]
   void *dq = nullptr, *dk = nullptr, *d_v = nullptr;
   float* d_sinks = nullptr;
@@ -29,11 +29,11 @@ struct AttentionArgs {
 inline constexpr int max_attention_head = 256;
 
 void launch_attention_forward(const AttentionArgs& args, cudaStream_t stream);
-/// Four launches, of which the first leaves delta: of sinks, of q, of k and v. No atomic additions.
+/// Four launches: delta, then the gradients of sinks, of q, and of k and v. No atomic additions.
 void launch_attention_backward(const AttentionArgs& args, cudaStream_t stream);
 
-/// o1, o2 and o [batches, tokens, heads, width] in `type`; lse1, lse2 and lse [batches, heads, tokens] in f32, or f64
-/// where the others are. All row-major.
+/// o1, o2 and o [batches, tokens, heads, width] in `type`; lse1, lse2 and lse [batches, heads, tokens] in f32 (f64 for
+/// f64). All row-major.
 struct AttentionMergeArgs {
   Element type = Element::f32;
   const void *o1 = nullptr, *o2 = nullptr;
@@ -44,7 +44,7 @@ struct AttentionMergeArgs {
 
 void launch_attention_merge(const AttentionMergeArgs& args, cudaStream_t stream);
 
-/// x and y in `type`, and may be one; tables [tokens, pairs] in f32, or f64 where x is in f64.
+/// x and y in `type`, possibly the same memory; tables [tokens, pairs] in f32 (f64 for f64).
 struct RotaryArgs {
   Element type = Element::f32;
   bool interleaved = false;
@@ -54,7 +54,7 @@ struct RotaryArgs {
   const void* cos = nullptr;
   const void* sin = nullptr;
   std::int64_t sequences = 1, tokens = 0, heads = 0;
-  std::int64_t pairs = 0;  ///< of a head
+  std::int64_t pairs = 0;  ///< per head
   HeadStrides x_strides, y_strides;
 };
 

@@ -1,6 +1,7 @@
-// Attention's gradient from saved o and log-sum-exp (Dao et al., arXiv 2205.14135, appendix B). Each result has one
-// block that adds it up, so the same bits come out every time: a block per 64 queries for dq, and per 64 keys for dk
-// and dv, over all query heads that share them. The price is that scores are computed twice.
+// Attention's gradient from saved o and log-sum-exp (Dao et al., arXiv 2205.14135, appendix B).
+//
+// Deterministic: one block sums each result, 64 queries for dq, and 64 keys for dk and dv over all query heads that
+// share them. Hence scores are computed twice.
 #include "reference/cuda/kernels/attention_tiles.cuh"
 
 namespace gpubench::cuda {
@@ -8,7 +9,7 @@ namespace {
 
 constexpr int delta_warps = attention_threads / warp_lanes;
 
-/// delta = sum of do o: a warp per query of a head.
+/// delta = sum of do o; a warp per query of a head.
 template <class T, bool packs>
 __global__ void __launch_bounds__(attention_threads) attention_delta_kernel(AttentionArgs args) {
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * delta_warps + threadIdx.x / warp_lanes;
@@ -26,7 +27,7 @@ __global__ void __launch_bounds__(attention_threads) attention_delta_kernel(Atte
   if (threadIdx.x % warp_lanes == 0) store(args.delta + row, sum);
 }
 
-/// dsink = -sum of exp(sink - lse) delta over all queries of a head: a block per head.
+/// dsink = -sum of exp(sink - lse) delta over all queries of a head; a block per head.
 __global__ void __launch_bounds__(attention_threads) attention_sinks_kernel(AttentionArgs args) {
   const std::int64_t head = blockIdx.x;
   const float sink = load(args.sinks + head);
@@ -39,8 +40,8 @@ __global__ void __launch_bounds__(attention_threads) attention_sinks_kernel(Atte
   if (threadIdx.x == 0) store(args.d_sinks + head, -sum);
 }
 
-/// Keeps log-sum-exp and delta of the tile's queries, of which there are `rows`, from element `first` on. Behind a
-/// barrier after their last use, and read behind the next one.
+/// Stores log-sum-exp and delta of the tile's `rows` queries from element `first` on. Call after a barrier behind the
+/// last reads; read after the next barrier.
 __device__ __forceinline__ void put_statistics(const AttentionArgs& args, std::int64_t first, int rows,
                                                AttentionMemory& memory) {
   const int row = static_cast<int>(threadIdx.x);
@@ -66,7 +67,7 @@ __global__ void __launch_bounds__(attention_threads, attention_blocks_at_once<D>
     const auto v = rows_from<const T, packs>(args.v, args.v_at, batch, kv_head, key, keys.end, args.dv);
     TileOfThread ds;
     multiply(d_o, v, memory, ds);
-    put_weights(ds, memory);  // registers have no room for two tiles
+    put_weights(ds, memory);  // registers hold one tile only
     multiply(q, k, memory, ds);
 #pragma unroll
     for (int i = 0; i < of_thread; ++i) {
@@ -88,7 +89,7 @@ __global__ void __launch_bounds__(attention_threads, attention_blocks_at_once<D>
   store_sums<D>(rows_from<T, packs>(args.dq, args.dq_at, batch, place.head, place.first, args.s, args.d), scale, out);
 }
 
-/// Rows of a tile are keys here, and columns queries.
+/// Rows of a tile are keys here, columns queries.
 template <class T, int D, bool packs>
 __global__ void __launch_bounds__(attention_threads, attention_blocks_at_once<2 * D>)
     attention_key_gradient_kernel(AttentionArgs args) {
@@ -107,7 +108,7 @@ __global__ void __launch_bounds__(attention_threads, attention_blocks_at_once<2 
     for (int query = queries.first; query < queries.end; query += attention_tile) {
       const auto q = rows_from<const T, packs>(args.q, args.q_at, batch, head, query, queries.end, args.d);
       const auto d_o = rows_from<const T, packs>(args.d_o, args.d_o_at, batch, head, query, queries.end, args.dv);
-      put_statistics(args, row_of_head + query, q.rows, memory);  // of columns
+      put_statistics(args, row_of_head + query, q.rows, memory);  // for the columns
       TileOfThread p, ds;
       multiply(v, d_o, memory, p);
       put_weights(p, memory);

@@ -1,6 +1,6 @@
-// Forward attention: a block per 64 queries of a head, which walks over the keys that they see and keeps the largest
-// score, the sum of exponentials and the weighted sum of values of each query (online softmax: Milakov and Gimelshein,
-// arXiv 1805.02867; in tiles: Dao et al., arXiv 2205.14135).
+// Forward attention: a block per 64 queries of a head. It loops over their keys and keeps each query's largest score,
+// sum of exponentials, and weighted sum of values.
+// Online softmax: Milakov and Gimelshein, arXiv 1805.02867; in tiles: Dao et al., arXiv 2205.14135.
 #include <cfloat>
 #include <type_traits>
 
@@ -9,7 +9,7 @@
 namespace gpubench::cuda {
 namespace {
 
-/// Over the threads that share rows: 16 neighbours.
+/// Over the 16 neighbouring threads that share rows.
 __device__ __forceinline__ float largest_of_row(float value) {
 #pragma unroll
   for (int offset = attention_sides / 2; offset > 0; offset /= 2) {
@@ -28,7 +28,7 @@ __device__ __forceinline__ bool masks(const AttentionArgs& args) {
   return args.causal || args.window > 0 || args.boundaries > 0;
 }
 
-/// 0 times NaN, or an infinity, is NaN.
+/// 0 times NaN or infinity is NaN.
 template <int D>
 __device__ __forceinline__ bool all_finite(const SumsOfThread<D>& sums) {
   float probe = 0.0F;
@@ -43,11 +43,11 @@ __device__ __forceinline__ bool all_finite(const SumsOfThread<D>& sums) {
   return probe == 0.0F;
 }
 
-/// sums += weights v, as add_weighted() does, key by key of those that each query sees; `key` is the first of the tile.
+/// As add_weighted(), but only for the keys that each query sees; `key`: first key of the tile.
 template <int D, class T, bool packs>
 __device__ __forceinline__ void add_seen(const HeadRows<T, packs>& v, int key, AttentionMemory& memory,
                                          SumsOfThread<D>& sums) {
-  __syncthreads();  // the weights are there
+  __syncthreads();  // the weights are stored
   const int rows = v.rows < attention_tile ? v.rows : attention_tile;
 #pragma unroll 1
   for (int row = 0; row < rows; ++row) {
@@ -78,8 +78,8 @@ __global__ void __launch_bounds__(attention_threads, attention_blocks_at_once<D>
   float largest[of_thread], sum[of_thread];
   SumsOfThread<D> out;
   (void)put_ranges(q.rows, memory, [&](int row) { return keys_of(args, batch, place.first + row); });
-  // A finite start: minus infinity less minus infinity would be NaN where a query sees no key of a tile. Read again
-  // where it is needed: registers are full.
+  // Starts from a finite maximum, as a query may see no key of a tile, and -inf - -inf is NaN. Reloaded at each use,
+  // for lack of registers.
   const auto sink = [&] { return args.sinks != nullptr ? load(args.sinks + place.head) : -FLT_MAX; };
   __syncthreads();
   const auto walk = [&](auto only_seen) {
@@ -127,11 +127,11 @@ __global__ void __launch_bounds__(attention_threads, attention_blocks_at_once<D>
       }
     }
   };
-  // Products of tiles multiply masked values too, by 0. Where that may have made a NaN, all is done once more without.
+  // Tile products multiply masked values by 0. If that may have caused a NaN, the block repeats without them.
   walk(std::false_type{});
   if (masks(args) && block_sum(all_finite<D>(out) ? 0 : 1, memory.counts) > 0) walk(std::true_type{});
 
-  // Of the threads that share four rows, the first four have one each to take the logarithm of.
+  // Four threads share four rows: each takes the logarithm of one.
   const int chosen = first_column() / of_thread;
   float reciprocal[of_thread], most = 0.0F, all = 1.0F;
 #pragma unroll

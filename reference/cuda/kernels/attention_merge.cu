@@ -1,5 +1,5 @@
-// A thread has two packs of 16 bytes of a head, or elements where these don't fit, of each part on their way, and
-// computes the weights of their rows: exponentials beside the loads.
+// A thread loads two packs of 16 bytes of each part (elements if packs do not fit) and computes the rows' weights
+// meanwhile.
 #include "reference/cuda/kernels/attention.h"
 
 #include "reference/cuda/kernels/memory.cuh"
@@ -9,12 +9,12 @@ namespace gpubench::cuda {
 namespace {
 
 constexpr int threads = 256;
-constexpr int in_flight = 2;  // packs of each part
+constexpr int in_flight = 2;  // packs per part
 
 __device__ __forceinline__ float log_of_one_and(float x) { return log1pf(x); }
 __device__ __forceinline__ double log_of_one_and(double x) { return log1p(x); }
 
-/// Where the log-sum-exp of a pack's row is.
+/// Index of the log-sum-exp of a pack's row.
 __device__ __forceinline__ std::int64_t row_of(const AttentionMergeArgs& args, std::int64_t head_of_token) {
   const std::int64_t token = head_of_token / args.heads, batch = token / args.tokens;
   return (batch * args.heads + (head_of_token - token * args.heads)) * args.tokens + (token - batch * args.tokens);

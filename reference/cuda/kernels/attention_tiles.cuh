@@ -1,9 +1,8 @@
-// What attention's kernels share: tiles of 64 x 64 scores, 4 x 4 to a thread, products with them, and masks.
+// Shared parts of the attention kernels: 64 x 64 tiles of scores with 4 x 4 per thread, their products, and masks.
 //
-// Operands pass through shared memory as f32, 8 KiB at a time, of which the next are on their way while these are
-// multiplied; products are FMAs in f32. So the kernels are bound by those, not by memory: a score takes 2 d of them.
-// The same thread has the same rows in a tile of scores and in what is summed up from it, so that a row's factors stay
-// in its registers.
+// Operands pass through shared memory as f32, 8 KiB at a time; the next stage loads during the multiplication. The f32
+// FMAs bound the kernels (2 d per score), not memory. A thread has the same rows in the scores and in the sums made
+// from them, so that a row's factors stay in its registers.
 #pragma once
 
 #include "reference/cuda/kernels/attention.h"
@@ -15,32 +14,31 @@ namespace gpubench::cuda {
 
 inline constexpr int attention_tile = 64;
 inline constexpr int attention_threads = 256;
-inline constexpr int attention_sides = 16;  // threads along either side of a tile
-inline constexpr int of_thread = 4;         // rows, and columns, that a thread has
-inline constexpr int attention_depth = 16;  // products of a score that are staged at a time
+inline constexpr int attention_sides = 16;  // threads per tile side
+inline constexpr int of_thread = 4;         // rows, and columns, per thread
+inline constexpr int attention_depth = 16;  // products per stage
 static_assert(attention_sides * attention_sides == attention_threads && attention_sides * of_thread == attention_tile);
 
-/// Blocks that a multiprocessor's registers shall have room for, where a thread sums up D / 4 elements.
+/// Blocks per multiprocessor that the registers must allow if a thread sums D / 4 elements.
 template <int D>
 inline constexpr int attention_blocks_at_once = D > 128 ? 1 : 2;
 
 struct AttentionMemory {
   alignas(16) Shared<float> stage[2 * attention_depth * attention_tile];
   alignas(16) Shared<float> weights[attention_tile * attention_tile];  // [columns of scores, rows], by cell_of()
-  // Of rows: what registers have no room for.
+  // Per row, for lack of registers.
   Shared<int> first[attention_tile], end[attention_tile];
   Shared<float> lse[attention_tile], delta[attention_tile];
   PerWarp<int> counts;
 };
 
-/// The place of `line` in row `deep` of a matrix with a tile's lines. Groups of four lines change places every four
-/// rows: threads that store four elements of a line, or a column of weights, meet no bank twice.
+/// Position of `line` in row `deep` of a staged tile. Groups of four lines are permuted every four rows, so that stores
+/// of four elements of a line, or of a column of weights, have no bank conflicts.
 __device__ __forceinline__ int cell_of(int deep, int line) {
   return deep * attention_tile + (line ^ (deep & (attention_tile - 4)));
 }
 
-/// Of one head: rows from some row on, and how many of them there are. `packs`: four elements that lie side by side may
-/// be moved at once.
+/// Consecutive rows of one head. `packs`: four adjacent elements may be moved at once.
 template <class T, bool packs>
 struct HeadRows {
   T* data;
@@ -57,7 +55,7 @@ __device__ __forceinline__ HeadRows<T, packs> rows_from(V* data, const HeadStrid
 template <class T>
 using Four = Loaded<std::remove_const_t<T>, 4>;
 
-/// Elements [column, column + 4) of a row; 0 beyond what there is.
+/// Elements [column, column + 4) of a row; 0 beyond its end.
 template <class T, bool packs>
 __device__ __forceinline__ Four<T> load_four(const HeadRows<T, packs>& from, int row, int column) {
   using Element = std::remove_const_t<T>;
@@ -91,11 +89,10 @@ __device__ __forceinline__ void store_four(const HeadRows<T, packs>& to, int row
   }
 }
 
-/// The thread's first row, and column, of a tile.
 __device__ __forceinline__ int first_row() { return static_cast<int>(threadIdx.x) / attention_sides * of_thread; }
 __device__ __forceinline__ int first_column() { return static_cast<int>(threadIdx.x) % attention_sides * of_thread; }
 
-/// A tile's lines from element `first` on, as one thread has them on their way.
+/// One thread's share of a tile's lines from element `first` on, while they load.
 template <class T>
 struct LinesInFlight {
   static constexpr int packs_per_line = attention_depth / 4;
@@ -110,7 +107,7 @@ struct LinesInFlight {
       packs[turn] = load_four(from, pack / packs_per_line, first + pack % packs_per_line * 4);
     }
   }
-  /// To [depth, lines].
+  /// Stores as [depth, lines].
   __device__ __forceinline__ void put(Shared<float>* to) const {
 #pragma unroll
     for (int turn = 0; turn < turns; ++turn) {
@@ -124,7 +121,7 @@ struct LinesInFlight {
 
 using TileOfThread = float[of_thread][of_thread];
 
-/// products = a b^T: rows of a with rows of b, all of whose columns are multiplied. All threads of the block call it.
+/// products = a b^T over all columns; rows of a by rows of b. All threads of the block must call it.
 template <class T, bool packs>
 __device__ __forceinline__ void multiply(const HeadRows<T, packs>& a, const HeadRows<T, packs>& b,
                                          AttentionMemory& memory, TileOfThread& products) {
@@ -168,7 +165,7 @@ __device__ __forceinline__ void multiply(const HeadRows<T, packs>& a, const Head
   }
 }
 
-/// What a thread sums up of D columns: four of each 64, in its rows of the tile.
+/// A thread's sums of D columns: four of each 64, in its rows of the tile.
 template <int D>
 using SumsOfThread = float[of_thread][D / attention_tile][4];
 
@@ -184,7 +181,7 @@ __device__ __forceinline__ void clear(SumsOfThread<D>& sums) {
   }
 }
 
-/// Keeps the thread's weights for add_weighted(). The block's threads have no barrier behind it: that one has.
+/// Stores the thread's weights for add_weighted(), which has the barrier.
 __device__ __forceinline__ void put_weights(const TileOfThread& weights, AttentionMemory& memory) {
 #pragma unroll
   for (int j = 0; j < of_thread; ++j) {
@@ -194,16 +191,16 @@ __device__ __forceinline__ void put_weights(const TileOfThread& weights, Attenti
   }
 }
 
-/// What the thread put last. It needs no barrier for that.
+/// A weight that this thread stored; needs no barrier.
 __device__ __forceinline__ float own_weight(const AttentionMemory& memory, int i, int j) {
   return memory.weights[cell_of(first_column() + j, first_row()) + i];
 }
 
-/// sums += weights b: rows of b are what the columns of the weights stand for. All threads of the block call it.
+/// sums += weights b, where row j of b belongs to column j of the weights. All threads of the block must call it.
 template <int D, class T, bool packs>
 __device__ __forceinline__ void add_weighted(const HeadRows<T, packs>& b, AttentionMemory& memory,
                                              SumsOfThread<D>& sums) {
-  constexpr int at_once = 2 * attention_depth * attention_tile / D;  // rows that fit the stage
+  constexpr int at_once = 2 * attention_depth * attention_tile / D;  // rows per stage
   constexpr int per_row = D / 4, turns = at_once * per_row / attention_threads;
   const int rows = b.rows < attention_tile ? b.rows : attention_tile;
   Four<T> next[turns];
@@ -250,7 +247,7 @@ __device__ __forceinline__ void add_weighted(const HeadRows<T, packs>& b, Attent
   }
 }
 
-/// Rows of the tile, of which each has `factor[i]`, to memory.
+/// Stores rows of the tile, each multiplied by `factor[i]`.
 template <int D, class T, bool packs>
 __device__ __forceinline__ void store_sums(const HeadRows<T, packs>& to, const float (&factor)[of_thread],
                                            const SumsOfThread<D>& sums) {
@@ -266,7 +263,6 @@ __device__ __forceinline__ void store_sums(const HeadRows<T, packs>& to, const f
   }
 }
 
-/// Indices [first, end).
 struct IndexRange {
   int first, end;
   [[nodiscard]] __device__ __forceinline__ bool contains(int index) const { return first <= index && index < end; }
@@ -276,7 +272,7 @@ struct IndexRange {
   }
 };
 
-/// Cuts the range to the document that `index` belongs to.
+/// Restricts the range to the document of `index`.
 __device__ __forceinline__ void cut_to_document(const AttentionArgs& args, int batch, int index, IndexRange& range) {
   for (std::int64_t i = 0; i < args.boundaries; ++i) {
     const int boundary = load(args.documents + batch * args.boundaries + i);
@@ -288,7 +284,7 @@ __device__ __forceinline__ void cut_to_document(const AttentionArgs& args, int b
   }
 }
 
-/// The keys that a query sees: none where the end is not above the first. Neither decreases from query to query.
+/// Keys visible to a query; empty if end <= first. Neither bound decreases with the query.
 __device__ __forceinline__ IndexRange keys_of(const AttentionArgs& args, int batch, int query) {
   const int end = args.causal ? query + static_cast<int>(args.t - args.s) + 1 : static_cast<int>(args.t);
   IndexRange range{0, end};
@@ -297,18 +293,18 @@ __device__ __forceinline__ IndexRange keys_of(const AttentionArgs& args, int bat
   return range;
 }
 
-/// The queries that see a key.
+/// Queries that see a key.
 __device__ __forceinline__ IndexRange queries_of(const AttentionArgs& args, int batch, int key) {
   IndexRange range{0, static_cast<int>(args.s)};
-  const int own = key - static_cast<int>(args.t - args.s);  // the first that is not before it
+  const int own = key - static_cast<int>(args.t - args.s);  // the first query that sees it
   if (args.causal) range.cut(own, range.end);
   if (args.window > 0) range.cut(own, own + static_cast<int>(args.window));
   cut_to_document(args, batch, key, range);
   return range;
 }
 
-/// Keeps the range of each of the tile's rows, of which there are `rows`; returns the range that holds all of them.
-/// Threads may read them behind the next barrier.
+/// Stores the range of each of the tile's `rows` rows and returns their union. Other threads may read them after the
+/// next barrier.
 template <class RangeOf>
 __device__ __forceinline__ IndexRange put_ranges(int rows, AttentionMemory& memory, const RangeOf& range_of) {
   const int row = static_cast<int>(threadIdx.x);
@@ -321,7 +317,7 @@ __device__ __forceinline__ IndexRange put_ranges(int rows, AttentionMemory& memo
   return {range_of(0).first, range_of(last).end};
 }
 
-/// A score and its derivative by the product of q and k.
+/// A score and its derivative with respect to the product of q and k.
 struct CappedScore {
   float value, slope;
 };
@@ -332,7 +328,7 @@ __device__ __forceinline__ CappedScore score_of(const AttentionArgs& args, float
   return {args.softcap * t, 1.0F - t * t};
 }
 
-/// Which tile of which head a block has. Tiles with most to do come first: later queries, or earlier keys.
+/// A block's tile and head. Tiles with most work come first: later queries, or earlier keys.
 struct TilePlace {
   int batch, head, first;
 };
@@ -344,19 +340,18 @@ __device__ __forceinline__ TilePlace tile_of_block(std::int64_t rows, std::int64
   return {static_cast<int>(one / heads), static_cast<int>(one % heads), static_cast<int>(tile * attention_tile)};
 }
 
-/// The kernels that there are: width that holds both head sizes, and whether packs fit. Where they don't, which is
-/// rare, one width has to do for all.
+/// Kernel variants: a width that holds both head sizes, and whether packs fit. Without packs, which is rare, there is
+/// only one width.
 template <int width, bool fit>
 struct AttentionShape {
   static constexpr int D = width;
   static constexpr bool packs = fit;
 };
 
-/// Calls launch_with(AttentionShape<...>{}).
 template <class LaunchWith>
 void with_attention_shape(const AttentionArgs& args, bool packs, const LaunchWith& launch_with) {
   const std::int64_t widest = args.d > args.dv ? args.d : args.dv;
-  if (widest > max_attention_head) throw std::logic_error("attention in tiles was given a head that is too wide");
+  if (widest > max_attention_head) throw std::logic_error("tiled attention: the head is too wide");
   if (!packs) return launch_with(AttentionShape<max_attention_head, false>{});
   if (widest <= 64) return launch_with(AttentionShape<64, true>{});
   if (widest <= 128) return launch_with(AttentionShape<128, true>{});
@@ -367,7 +362,7 @@ void with_attention_shape(const AttentionArgs& args, bool packs, const LaunchWit
   return (rows + attention_tile - 1) / attention_tile * heads * batches;
 }
 
-/// Whether packs of four fit every row of the tensor, of `columns` elements.
+/// Whether packs of four fit every row of `columns` elements.
 template <class T>
 [[nodiscard]] bool packs_fit_heads(const void* data, const HeadStrides& at, std::int64_t columns) {
   return columns % 4 == 0 && packs_fit<T>(data, 2, at.sequence, 4) && packs_fit<T>(data, 2, at.token, 4) &&

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int threads = 256;
 
-/// How many threads lie side by side on a row, each with N channels: no more than few channels have work for.
+/// Threads per row, each with N channels; fewer if there are few channels.
 __host__ __device__ constexpr int lanes_for(std::int64_t channels, int n) {
   int lanes = 1;
   while (lanes < warp_lanes && static_cast<std::int64_t>(lanes) * n < channels) lanes *= 2;
@@ -23,10 +23,9 @@ constexpr std::int64_t tiles_of(std::int64_t channels, int n) {
   return (channels + tile - 1) / tile;
 }
 
-/// The rows of a part.
 struct Rows {
   std::int64_t begin, end;
-  /// How many of them one of `groups` groups takes, each every `groups`th.
+  /// Number of rows of group `group`, which takes every `groups`th row.
   [[nodiscard]] __device__ __forceinline__ std::int64_t count(int group, int groups) const {
     return end - begin > group ? (end - begin - group + groups - 1) / groups : 0;
   }
@@ -38,7 +37,7 @@ __device__ __forceinline__ Rows rows_of_part(const BatchNormArgs& args, std::int
   return {begin, begin + per_part < args.rows ? begin + per_part : args.rows};
 }
 
-/// What a thread works on: N channels of every `groups`th row of a part.
+/// A thread's work: N channels of every `groups`th row of a part.
 template <int N>
 struct Share {
   int lanes, groups, group;
@@ -55,7 +54,7 @@ struct Share {
     rows = rows_of_part(args, part);
   }
 
-  /// Calls several(element) for `at_once` rows, `step` elements apart, and one(element) for those that are left.
+  /// Calls several(element) for `at_once` rows, `step` elements apart, and one(element) for the remaining rows.
   template <int at_once, class Several, class One>
   __device__ __forceinline__ void each_row(std::int64_t channels, const Several& several, const One& one) const {
     if (channel >= channels) return;
@@ -65,7 +64,7 @@ struct Share {
   }
 };
 
-/// Mean, and sum of squared deviations from it, of `count` numbers.
+/// Mean and sum of squared deviations of `count` numbers.
 template <class W>
 struct Moments {
   W count, mean, m2;
@@ -80,14 +79,13 @@ struct Moments {
   }
 };
 
-/// Two sums per thread and element of a pack.
 template <class W, int N>
 struct BlockSums {
   Shared<W> first[threads * N], second[threads * N];
 };
 
-/// For each channel of the tile: mean and m2 of what merge(sums, cell of the first group) returns, written to the two
-/// halves of the scratch memory. The next group's cell is `lanes` further on. All threads of the block call it.
+/// For each channel of the tile, writes mean and m2 of merge(sums, cell of the first group) to the halves of the
+/// scratch memory. Cells of consecutive groups are `lanes` apart. All threads of the block must call it.
 template <class W, int N, class Merge>
 __device__ __forceinline__ void store_block_sums(const BatchNormArgs& args, const Share<N>& share, const W (&first)[N],
                                                  const W (&second)[N], const Merge& merge) {
@@ -160,14 +158,13 @@ __global__ void __launch_bounds__(threads) batch_moments_kernel(BatchNormArgs ar
   }
 }
 
-/// Which elements of dy count.
 enum class Counts { all, where_y_is_positive, where_masked };
 
 __device__ __forceinline__ unsigned char* mask_of(const BatchNormArgs& args) {
   return static_cast<unsigned char*>(args.partial) + args.mask_at;
 }
 
-/// Reads dy at an element, dy2 added where it is there, or zero where it does not count.
+/// dy at an element, plus dy2 if given; 0 if not counted.
 template <class T, int N, Counts counts>
 class Gradient {
  public:
@@ -185,7 +182,7 @@ class Gradient {
     if (!is_counted(i)) return W(0);
     return counts == Counts::where_y_is_positive && sums_ ? widen(dy_[i]) + widen(dy2_[i]) : widen(dy_[i]);
   }
-  /// Stores it as dr where that is there, else which elements count.
+  /// Stores the counted dy as dr if given, else the mask.
   __device__ __forceinline__ void keep(const BatchNormArgs& args, std::int64_t at) const {
     if constexpr (counts == Counts::where_y_is_positive) {
       if (args.dr != nullptr) {
@@ -262,8 +259,8 @@ __global__ void __launch_bounds__(threads) batch_gradient_sums_kernel(BatchNormA
   }
 }
 
-constexpr int merged_channels = 32;  // of a block
-constexpr int merged_groups = 16;    // of parts, merged at the same time
+constexpr int merged_channels = 32;  // per block
+constexpr int merged_groups = 16;    // of parts, merged in parallel
 
 template <class W>
 struct GroupMoments {
@@ -293,7 +290,6 @@ __device__ __forceinline__ void finish_forward(const BatchNormArgs& args, std::i
   update_running(args.running_var, channel, momentum, all.m2 / (n - W(1)));
 }
 
-/// Merges the parts of the scratch memory.
 template <class W, bool forward>
 __global__ void __launch_bounds__(merged_channels* merged_groups) batch_merge_kernel(BatchNormArgs args) {
   auto& shared = shared_storage<GroupMoments<W>>();
@@ -335,7 +331,7 @@ __global__ void __launch_bounds__(merged_channels* merged_groups) batch_merge_ke
   }
 }
 
-/// A channel to a thread. In f64: the difference of the two means loses no more than the sums have lost.
+/// A thread per channel. In f64, where the difference of the two means loses no more than the sums have.
 template <class W>
 __global__ void __launch_bounds__(threads) batch_sums_kernel(BatchNormArgs args) {
   const auto* sums = static_cast<const float*>(args.partial);
@@ -373,7 +369,7 @@ __global__ void __launch_bounds__(threads) batch_normalize_kernel(BatchNormArgs 
         W value = (widen(row[i]) - mean[i]) * scale[i] + beta[i];
         if constexpr (relu) {
           if (r != nullptr) value += widen(added[i]);
-          value = value < W(0) ? W(0) : value;  // a NaN spreads
+          value = value < W(0) ? W(0) : value;  // NaN stays
         }
         result.at[i] = narrow<T>(value);
       }
@@ -397,7 +393,7 @@ __global__ void __launch_bounds__(threads) batch_normalize_kernel(BatchNormArgs 
   }
 }
 
-/// Told how many blocks there are to be, ptxas reads both rows before it makes the first; else it saves the registers.
+/// With the number of blocks given, ptxas loads both rows before the first use; without, it saves registers instead.
 template <class T, int N, Counts counts>
 __global__ void __launch_bounds__(threads, 3) batch_gradient_kernel(BatchNormArgs args) {
   using W = Wide<T>;
@@ -465,7 +461,7 @@ void launch_packs(const BatchNormArgs& args, cudaStream_t stream) {
            grid, stream, args);
     launch(batch_merge_kernel<Wide<T>, false>, merge, stream, args);
     BatchNormArgs last = args;
-    if (args.dr != nullptr) last.dy = args.dr;  // as stored
+    if (args.dr != nullptr) last.dy = args.dr;  // already stored
     const bool selects = args.relu && args.dr == nullptr;
     constexpr Counts selected = N > 1 ? Counts::where_masked : Counts::where_y_is_positive;
     launch(selects ? batch_gradient_kernel<T, N, selected> : batch_gradient_kernel<T, N, Counts::all>, grid, stream,
@@ -498,7 +494,7 @@ std::int64_t batch_norm_mask_bytes(const BatchNormArgs& args) {
 
 std::int64_t batch_norm_parts(const BatchNormArgs& args, int multiprocessors) {
   const int n = pack_elements_of(args.data);
-  const std::int64_t min_rows = threads / lanes_for(args.channels, n) * std::int64_t{8};  // worth a block
+  const std::int64_t min_rows = threads / lanes_for(args.channels, n) * std::int64_t{8};  // minimum per block
   const std::int64_t tiles = tiles_of(args.channels, n);
   const std::int64_t wanted = (std::int64_t{4} * multiprocessors + tiles - 1) / tiles;
   return std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, args.rows / min_rows));

@@ -13,7 +13,7 @@ constexpr int threads = column_threads;
 constexpr int warps = column_warps;
 constexpr int rows_in_flight = 4;
 
-/// A block sums one part of the rows of 32 packs of columns; a warp reads a row's packs, the warps neighbouring rows.
+/// A block sums a part of the rows for 32 packs of columns; a warp reads a row's packs, warps read neighbouring rows.
 template <class From, int N>
 __global__ void __launch_bounds__(threads) column_sum_kernel(ColumnSumArgs args) {
   using T = Wide<From>;
@@ -51,8 +51,8 @@ __global__ void __launch_bounds__(threads) column_sum_kernel(ColumnSumArgs args)
   }
 }
 
-constexpr int partial_columns = 32;  // of a block
-constexpr int partial_groups = 16;   // of parts, summed at the same time
+constexpr int partial_columns = 32;  // per block
+constexpr int partial_groups = 16;   // of parts, summed in parallel
 
 template <class T>
 struct GroupSums {
@@ -99,7 +99,7 @@ void launch_packs(const ColumnSumArgs& args, cudaStream_t stream) {
 
 std::int64_t column_sum_parts(std::int64_t rows, std::int64_t columns, int multiprocessors) {
   constexpr std::int64_t tile_columns = warp_lanes * 8;
-  constexpr std::int64_t min_rows = std::int64_t{warps} * rows_in_flight * 2;  // worth a block
+  constexpr std::int64_t min_rows = std::int64_t{warps} * rows_in_flight * 2;  // minimum per block
   const std::int64_t tiles = std::max<std::int64_t>(1, (columns + tile_columns - 1) / tile_columns);
   const std::int64_t wanted = (std::int64_t{8} * multiprocessors + tiles - 1) / tiles;
   return std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, rows / min_rows));

@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(1024) mean_kernel(MeanLossArgs args) {
   }
 }
 
-/// A block's share of one row: rows are split so that few rows fill the machine as well.
+/// A block's share of a row: splitting rows lets few rows fill the GPU.
 template <class T>
 __global__ void __launch_bounds__(256) backward_kernel(CrossEntropyBackwardArgs args) {
   constexpr int n = pack_elements<T>;
@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(256) backward_kernel(CrossEntropyBackwardArgs 
     const W lse = load(static_cast<const W*>(args.lse) + index);
     const GradientRow<W> row =
         gradient_row(args.terms, args.rows, args.part.first, args.part.all, load(args.labels + index), lse, lse, W(1));
-    // Shares are counted from the first boundary; the first one takes what lies before it as well.
+    // Shares start at the first boundary; the first share includes the elements before it.
     const int head = head_of(logits, args.classes);
     const bool together = head == head_of(dlogits, args.classes);
     const auto rank = static_cast<int>(threadIdx.x);

@@ -5,22 +5,22 @@
 
 namespace gpubench::cuda {
 
-/// What the loss is made of beside -log p, and over which rows it is the mean.
+/// Further terms of the loss besides -log p, and the rows that its mean covers.
 struct CrossEntropyTerms {
   bool ignores = false;
   int ignore_index = 0;
   double label_smoothing = 0.0, z_loss = 0.0;
   const void* dloss = nullptr;  ///< [1], as the loss; null: 1
-  double* counted = nullptr;    ///< scratch where rows are ignored: [1], of how many it is the mean
+  double* counted = nullptr;    ///< scratch [1] if rows are ignored: number of counted rows
 };
 
-/// Of the logits' classes the first, and how many there are on all ranks.
+/// First class of the logits, and the number of classes on all ranks.
 struct ClassPart {
   int first = 0, all = 0;
 };
 
-/// logits [rows, classes], labels [rows], loss [1], lse [rows]: loss and lse are f64 for f64 logits, else f32. A label
-/// outside the classes makes the loss NaN. Of a part of the classes there is a score [rows] in place of the loss.
+/// logits [rows, classes], labels [rows], loss [1], lse [rows]; loss and lse are f64 for f64 logits, else f32. A label
+/// outside the classes makes the loss NaN. For a part of the classes, scores [rows] replace the loss.
 struct CrossEntropyForwardArgs {
   CrossEntropyTerms terms;
   ClassPart part;
@@ -32,14 +32,14 @@ struct CrossEntropyForwardArgs {
   void* score = nullptr;
   std::int64_t rows = 0, classes = 0, stride = 0;
   double* row_loss = nullptr;   ///< scratch: [rows]
-  const void* count = nullptr;  ///< [1], as the loss: of how many rows it is the mean; null: of those that count
+  const void* count = nullptr;  ///< [1], type of the loss: divisor of the mean; null: the counted rows
 };
 
-/// Two launches: one pass over the logits; then the mean. Here and below, one more where rows are ignored: they are
-/// counted first.
+/// Two launches: one pass over the logits, then the mean. Here and below, if rows are ignored, another launch counts
+/// them first.
 void launch_cross_entropy_forward(const CrossEntropyForwardArgs& args, cudaStream_t stream);
 
-/// lses and scores [parts, rows], of each part of the classes; all of them in `data`, f32 or f64.
+/// lses and scores [parts, rows] of the parts of the classes, in `data`: f32 or f64.
 struct CrossEntropyCombineArgs {
   CrossEntropyTerms terms;
   Element data = Element::f32;
@@ -50,13 +50,13 @@ struct CrossEntropyCombineArgs {
   void* lse = nullptr;
   std::int64_t parts = 0, rows = 0;
   double* row_loss = nullptr;   ///< scratch: [rows]
-  const void* count = nullptr;  ///< [1], as the loss: of how many rows it is the mean; null: of those that count
+  const void* count = nullptr;  ///< [1], type of the loss: divisor of the mean; null: the counted rows
 };
 
 /// Two launches: a thread per row; then the mean.
 void launch_cross_entropy_combine(const CrossEntropyCombineArgs& args, cudaStream_t stream);
 
-/// dlogits has the logits' type and may be the logits. A label outside the classes makes its row NaN.
+/// dlogits has the logits' type and may overwrite them. A label outside the classes makes its row NaN.
 struct CrossEntropyBackwardArgs {
   CrossEntropyTerms terms;
   ClassPart part;
@@ -72,7 +72,7 @@ struct CrossEntropyBackwardArgs {
 
 void launch_cross_entropy_backward(const CrossEntropyBackwardArgs& args, cudaStream_t stream);
 
-/// As above, at once; fewer than 2^31 classes.
+/// Both of the above in one pass; fewer than 2^31 classes.
 struct CrossEntropyForwardBackwardArgs {
   CrossEntropyTerms terms;
   Element data = Element::f32;
@@ -86,7 +86,7 @@ struct CrossEntropyForwardBackwardArgs {
   double* row_loss = nullptr;  ///< scratch: [rows]
 };
 
-/// And what its kernel is not to take: it has no register to spare.
+/// Separate, since the kernel has no register left for `count`.
 struct CountedForwardBackwardArgs : CrossEntropyForwardBackwardArgs {
   const void* count = nullptr;  ///< as in the forward
 };
@@ -94,8 +94,8 @@ struct CountedForwardBackwardArgs : CrossEntropyForwardBackwardArgs {
 /// Two launches: all but the mean; then the mean.
 void launch_cross_entropy_forward_backward(const CountedForwardBackwardArgs& args, cudaStream_t stream);
 
-/// terms.counted = count, or without it how many of labels [rows] are not ignored, where any may be; else nothing.
-/// `data`: the type of the logits.
+/// terms.counted = count; without it, the number of labels [rows] that are not ignored. Does nothing if rows cannot be
+/// ignored. `data`: type of the logits.
 struct CountRowsArgs {
   CrossEntropyTerms terms;
   Element data = Element::f32;
@@ -105,7 +105,7 @@ struct CountRowsArgs {
 };
 void launch_count_rows(const CountRowsArgs& args, cudaStream_t stream);
 
-/// loss [1] = the mean of row_loss [rows] over those that count; `data`: the type of the logits.
+/// loss [1] = mean of row_loss [rows] over the counted rows; `data`: type of the logits.
 struct MeanLossArgs {
   CrossEntropyTerms terms;
   Element data = Element::f32;
@@ -115,7 +115,7 @@ struct MeanLossArgs {
 };
 void launch_mean_loss(const MeanLossArgs& args, cudaStream_t stream);
 
-/// y [1] = how many of labels [rows] are not ignored / parts, in f32.
+/// y [1] = (number of labels [rows] that are not ignored) / parts, in f32.
 struct CountLabelsArgs {
   int ignore_index = 0, parts = 1;
   const int* labels = nullptr;

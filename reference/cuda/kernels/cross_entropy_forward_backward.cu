@@ -1,9 +1,11 @@
-// Loss and gradient at once. A row that fits in the registers of a warp (up to 1024 classes) or of a block of 512
-// threads (two of them on a multiprocessor, so that one computes while the other waits for memory) is read once; in f64
-// one of a warp only. A loss of further terms than -log p leaves a block's threads no registers for that.
-// Longer rows are read a second time, from the second-level cache: all blocks at work hold far less than it does.
+// Loss and gradient in one kernel.
 //
-// In place no thread reads what another one writes: each comes back to the very elements that it has read before.
+// A row is read once if it fits in the registers of a warp (up to 1024 classes), or of a block of 512 threads; two such
+// blocks per multiprocessor hide each other's loads. Blocks lack the registers in f64, and if the loss has terms
+// besides -log p. Longer rows are read twice, the second time from the L2 cache, which exceeds the working set of all
+// blocks.
+//
+// In place, a thread rewrites exactly the elements that it has read.
 #include <algorithm>
 
 #include "reference/cuda/kernels/cross_entropy.h"
@@ -14,17 +16,16 @@ namespace {
 
 constexpr int warp_kernel_threads = 128;
 constexpr int block_kernel_threads = 512;
-constexpr int held_packs_of_16_bytes = 6;  // 24 of the 64 registers that two such blocks leave a thread
+constexpr int held_packs_of_16_bytes = 6;  // 24 of the 64 registers per thread with two such blocks
 
-/// A row and this thread's share of it: a single element before the first boundary of 16 bytes, packs, and a single
-/// element behind the last.
+/// A row and this thread's share: an element before the first 16-byte boundary, packs, and an element after the last.
 template <class T>
 struct RowShare {
   static constexpr int n = pack_elements<T>;
   const T* logits;
   T* dlogits;
-  int classes, packs, head, rank, sharing;  // labels are of 32 bits: so many classes at most
-  bool together;                            ///< packs of the gradient lie on boundaries as well
+  int classes, packs, head, rank, sharing;  // int: labels have 32 bits
+  bool together;                            ///< packs of the gradient are aligned too
 
   __device__ __forceinline__ RowShare(const CrossEntropyForwardBackwardArgs& args, std::int64_t row, int own_rank,
                                       int threads)
@@ -42,7 +43,7 @@ struct RowShare {
   __device__ __forceinline__ bool has_last() const { return last() < classes; }
   __device__ __forceinline__ int column(int pack) const { return head + pack * n; }
 
-  /// Of the elements that this thread reads and writes.
+  /// Over this thread's elements.
   __device__ __forceinline__ Wide<T> logit_sum() const {
     Wide<T> sum = has_first() ? widen(load(logits + rank)) : Wide<T>(0);
     for (int pack = rank; pack < packs; pack += sharing) {
@@ -53,7 +54,7 @@ struct RowShare {
     return has_last() ? sum + widen(load(logits + last())) : sum;
   }
 
-  /// Whether this thread is the one that reads and writes element `index`.
+  /// Whether element `index` belongs to this thread.
   __device__ __forceinline__ bool owns(int index) const {
     if (index < head) return index == rank;
     const int pack = (index - head) / n;
@@ -61,8 +62,8 @@ struct RowShare {
   }
 };
 
-/// The row's lse and loss, and what its gradients need. To be called by all threads that share the row, before any
-/// gradient of it is stored. `plain`: the loss has no further terms, and its gradient is 1.
+/// The row's lse, loss and gradient factors. All threads of the row must call it before one stores a gradient. `plain`:
+/// no further terms, and dloss is 1.
 template <class T, bool whole_block, bool plain>
 __device__ __forceinline__ GradientRow<Wide<T>> finish(const CrossEntropyForwardBackwardArgs& args, std::int64_t row,
                                                        const RowShare<T>& share, const Softmax<Wide<T>>& all) {
@@ -86,7 +87,7 @@ __device__ __forceinline__ GradientRow<Wide<T>> finish(const CrossEntropyForward
             counts(terms, label) ? row_loss_of(terms, lse, score_of(terms, share.classes, of_label, logit_sum)) : 0.0);
     }
   }
-  if constexpr (plain) {  // what follows, in fewer registers
+  if constexpr (plain) {  // the general case below, in fewer registers
     const W scale = W(1) / static_cast<W>(args.rows);
     return {shift, (known ? W(1) / all.sum : W(NAN)) * scale, W(0), scale, label};
   }
@@ -117,7 +118,7 @@ __device__ __forceinline__ Softmax<W> joined_over_row(const Softmax<W>& seen) {
   }
 }
 
-/// Rows that fit in registers: a warp per row, or, of a plain loss, a block.
+/// Rows that fit in registers: a warp per row, or a block for a plain loss.
 template <class T, bool whole_block>
 __global__ void __launch_bounds__(whole_block ? block_kernel_threads : warp_kernel_threads, whole_block ? 2 : 1)
     held_kernel(CrossEntropyForwardBackwardArgs args) {
@@ -158,7 +159,7 @@ __global__ void __launch_bounds__(whole_block ? block_kernel_threads : warp_kern
   }
 }
 
-/// Rows of any length, a block each.
+/// Rows of any length; a block per row.
 template <class T>
 __global__ void __launch_bounds__(block_kernel_threads) long_kernel(CrossEntropyForwardBackwardArgs args) {
   constexpr int n = pack_elements<T>;
@@ -202,7 +203,7 @@ void launch_typed(const CrossEntropyForwardBackwardArgs& args, cudaStream_t stre
   const std::int64_t warps = (args.classes + per_warp - 1) / per_warp;
   constexpr std::int64_t most = block_kernel_threads / warp_lanes;
   const Grid grid{blocks_for(args.rows, 1), static_cast<int>(std::min(warps, most)) * warp_lanes};
-  if constexpr (sizeof(T) < sizeof(double)) {  // an exp of f64 leaves no registers to hold a row in
+  if constexpr (sizeof(T) < sizeof(double)) {  // exp in f64 leaves too few registers for a row
     if (warps <= most && is_plain(args.terms)) return launch(held_kernel<T, true>, grid, stream, args);
   }
   launch(long_kernel<T>, grid, stream, args);

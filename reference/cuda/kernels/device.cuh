@@ -1,10 +1,10 @@
-// What kernels are written with, beyond CUDA's own language: shared memory, accesses to global memory, launches.
+// Device primitives beyond CUDA C++: shared memory, global memory accesses, launches.
 //
-// The same sources are compiled twice: by nvcc for GPUs, and by g++ for tests/reference/cuda/emulation, which supplies
-// CUDA's names itself and watches what the kernels do. So that it can, kernels keep three rules:
-//   - shared memory comes from shared_storage<T>() and consists of Shared<...> cells;
-//   - global memory is read and written through memory.cuh;
-//   - a kernel takes one plain struct and is started by launch().
+// nvcc compiles kernels for GPUs, and g++ for tests/reference/cuda/emulation, which defines CUDA's names and checks
+// accesses. Hence three rules:
+// - shared memory comes from shared_storage<T>() and consists of Shared<...> cells;
+// - global memory is read and written through memory.cuh;
+// - a kernel takes one plain struct and is started by launch().
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,12 @@
 
 namespace gpubench::cuda {
 
-/// How many blocks of how many threads. Kernels walk on by gridDim where there is more work than blocks.
+/// Kernels loop with stride gridDim if there is more work than blocks.
 struct Grid {
   std::int64_t blocks = 1;
-  int threads = 1;  ///< a multiple of the warp wherever the kernel has barriers or shuffles
+  int threads = 1;  ///< a multiple of the warp size if the kernel has barriers or shuffles
 };
 
-/// The widest single access of a thread.
 struct alignas(16) Word {
   std::uint32_t x, y, z, w;
 };
@@ -33,22 +32,22 @@ inline constexpr unsigned whole_warp = 0xFFFFFFFFU;
 
 #ifdef __CUDACC__
 
-/// A cell of shared memory; under emulation it knows who wrote it and who may read it.
+/// A cell of shared memory; the emulation records its writers and readers.
 template <class T>
 using Shared = T;
 
-/// The block's one object of this type in shared memory, uninitialized. One type per kernel.
+/// The block's shared object of this type, uninitialized. One type per kernel.
 template <class T>
 __device__ __forceinline__ T& shared_storage() {
   __shared__ T storage;
   return storage;
 }
 
-/// Told of every access to global memory; only the emulation listens.
+/// Hooks for the emulation, which observes every access to global memory.
 __device__ __forceinline__ void observe_read(const void* /*from*/, int /*bytes*/, int /*alignment*/) {}
 __device__ __forceinline__ void observe_write(void* /*to*/, int /*bytes*/, int /*alignment*/) {}
 
-/// The address, known to be global memory's: read from a table, the compiler would have to allow for shared memory too.
+/// The address, assumed to be in global memory: nvcc cannot know this for addresses read from a table.
 template <class T>
 __device__ __forceinline__ T* in_global(T* address) {
   __builtin_assume(__isGlobal(address));
@@ -58,13 +57,12 @@ __device__ __forceinline__ T* in_global(T* address) {
 __device__ __forceinline__ int atomic_exchange(int* cell, int value) { return atomicExch(cell, value); }
 __device__ __forceinline__ int atomic_add(int* cell, int value) { return atomicAdd(cell, value); }
 
-/// The upper half of the product.
 __device__ __forceinline__ std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) { return __umul64hi(a, b); }
 
-/// exp within 2 + 1.17 |x| ulps, and a / b within 2 ulps for |b| < 2^126 (0 beyond): CUDA's __expf and __fdividef.
+/// exp within 2 + 1.17 |x| ulps; a / b within 2 ulps for |b| < 2^126, else 0 (CUDA's __expf and __fdividef).
 __device__ __forceinline__ float fast_exp(float x) { return __expf(x); }
 __device__ __forceinline__ float fast_divide(float a, float b) { return __fdividef(a, b); }
-/// 2^x within 2 ulps of the correctly rounded one (PTX ISA, ex2.approx.ftz.f32); 0 below the smallest normal number.
+/// 2^x within 2 ulps of the correctly rounded result (PTX ISA, ex2.approx.ftz.f32); 0 below the smallest normal number.
 __device__ __forceinline__ float fast_exp2(float x) {
   float power;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
@@ -74,15 +72,14 @@ __device__ __forceinline__ float fast_exp2(float x) {
 __device__ __forceinline__ float full_exp(float x) { return expf(x); }
 __device__ __forceinline__ float full_erf(float x) { return erff(x); }
 __device__ __forceinline__ float full_tanh(float x) { return tanhf(x); }
-/// In f64 there is but one of each: exp within 1 ulp, erf within 2, and the quotient rounded once.
+/// f64 has one version of each: exp within 1 ulp, erf within 2, the quotient correctly rounded.
 __device__ __forceinline__ double fast_exp(double x) { return exp(x); }
 __device__ __forceinline__ double fast_divide(double a, double b) { return a / b; }
 __device__ __forceinline__ double full_exp(double x) { return exp(x); }
 __device__ __forceinline__ double full_erf(double x) { return erf(x); }
 
-/// Writes the value; 16 bytes at a time where it is aligned so. Told to nvcc as an instruction: it takes the copy of a
-/// struct apart into its elements, and puts them together again in some kernels only (13.0 stored packs of bf16 by
-/// two bytes in cross_entropy's backward).
+/// Writes the value, 16 bytes at a time if it is aligned so. Uses an instruction, since nvcc splits struct copies into
+/// elements and joins them in some kernels only (13.0 stored packs of bf16 by two bytes in cross_entropy's backward).
 template <class T>
 __device__ __forceinline__ void write_whole(T* to, const T& value) {
   if constexpr (alignof(T) == 16) {
@@ -102,7 +99,7 @@ __device__ __forceinline__ void write_whole(T* to, const T& value) {
 
 inline std::int64_t max_blocks_of_grid() { return 0x7FFFFFFF; }
 
-/// Starts the kernel in the stream. An empty grid starts nothing. What goes wrong is told by cudaGetLastError().
+/// Starts the kernel in the stream; an empty grid starts nothing. Errors are left for cudaGetLastError().
 template <class Args>
 void launch(void (*kernel)(Args), Grid grid, cudaStream_t stream, const Args& args) {
   if (grid.blocks <= 0) return;
@@ -111,7 +108,7 @@ void launch(void (*kernel)(Args), Grid grid, cudaStream_t stream, const Args& ar
 
 #endif
 
-/// Blocks for `work` units at `per_block` units each, no more than a grid may have: the kernel walks on.
+/// Blocks for `work` units at `per_block` units each, at most the grid limit: the kernel loops over the rest.
 [[nodiscard]] inline std::int64_t blocks_for(std::int64_t work, std::int64_t per_block) {
   const std::int64_t wanted = (work + per_block - 1) / per_block, most = max_blocks_of_grid();
   return wanted < most ? wanted : most;

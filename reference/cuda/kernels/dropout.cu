@@ -1,5 +1,5 @@
-// As pointwise.cu, with a mask that each thread draws for its packs: one counter for four elements. Packs begin at
-// multiples of four; where they don't fit, each element draws its own.
+// As pointwise.cu, with a mask per thread: one counter per four elements. Packs start at multiples of four; unaligned
+// elements draw their own words.
 #include "reference/cuda/kernels/elements.h"
 
 #include "reference/cuda/kernels/memory.cuh"
@@ -33,7 +33,7 @@ __device__ __forceinline__ void draw(std::uint64_t group, const std::uint32_t* o
   words[3] = c3;
 }
 
-/// words[i], without an address.
+/// words[i] without indexed access, which would need an address.
 __device__ __forceinline__ std::uint32_t one_of(const std::uint32_t* words, int i) {
   const std::uint32_t low = i % 2 == 0 ? words[0] : words[1];
   const std::uint32_t high = i % 2 == 0 ? words[2] : words[3];

@@ -1,9 +1,8 @@
-// Look-up: 16 bytes at a time where everything is aligned, else single elements.
+// The forward copies 16 bytes at a time if everything is aligned, else single elements.
 //
-// The gradient visits each row of the table once. A row's places lie side by side (embedding_places.cuh), and are put
-// in order before it is summed, so that the sum is always the same: by the warp that sums it, or, where its token
-// occurs more often than a warp has lanes, beforehand for the blocks that do. What is read grows with the tokens,
-// however they are spread.
+// The gradient visits each table row once. Its places (embedding_places.cuh) are sorted before the sum, which is
+// therefore deterministic: by the warp that sums them, or in advance for tokens that occur more often than a warp has
+// lanes. The data read grow with the number of tokens, whatever their distribution.
 #include <stdexcept>
 
 #include "reference/cuda/kernels/embedding_places.cuh"
@@ -14,11 +13,11 @@ namespace gpubench::cuda {
 namespace {
 
 constexpr int threads = 256;
-constexpr int in_flight = 4;  // chunks of a thread
+constexpr int in_flight = 4;  // chunks per thread
 
 template <class Chunk>
 __global__ void __launch_bounds__(threads) forward_kernel(EmbeddingForwardArgs args) {
-  // Everything counted in chunks.
+  // Counts in chunks from here on.
   const std::int64_t scale = sizeof(Chunk) / static_cast<unsigned>(args.element_bytes);
   const std::int64_t columns = args.columns / scale;
   const std::int64_t chunks = columns * args.tokens_count;
@@ -71,11 +70,11 @@ void launch_chunks(const EmbeddingForwardArgs& args, cudaStream_t stream) {
 
 constexpr int rows_in_flight = 4;
 
-/// `count` places, at most 32, into lanes 0, 1, ..., in order.
+/// Sorts `count` places, at most 32, into lanes 0, 1, ...
 __device__ __forceinline__ int places_in_order(const int* places, int count) {
   const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
   const int unsorted = lane < count ? load(places + lane) : 0x7FFFFFFF;
-  // Places are distinct: the one with k smaller ones belongs into lane k.
+  // Places are distinct: the one with k smaller ones belongs in lane k.
   int smaller = 0;
   for (int i = 0; i < count; ++i) smaller += __shfl_sync(whole_warp, unsorted, i) < unsorted ? 1 : 0;
   int place = 0;
@@ -101,7 +100,7 @@ __device__ __forceinline__ Pack<T, N> narrowed(const Pack<Wide<T>, N>& sum) {
   return pack;
 }
 
-/// Adds rows of dy, those that are there, from `column` on; all of them are on their way at once.
+/// Adds up to `count` rows of dy from `column` on; all loads are issued first.
 template <class T, int N>
 __device__ __forceinline__ void add_rows(const EmbeddingBackwardArgs& args, const int (&places)[rows_in_flight],
                                          int count, std::int64_t column, Pack<Wide<T>, N>& sum) {
@@ -117,7 +116,7 @@ __device__ __forceinline__ void add_rows(const EmbeddingBackwardArgs& args, cons
   }
 }
 
-/// A warp per row of the table.
+/// A warp per table row.
 template <class T, int N>
 __global__ void __launch_bounds__(threads) rare_kernel(EmbeddingBackwardArgs args) {
   const Lists lists = lists_of(args);
@@ -129,7 +128,7 @@ __global__ void __launch_bounds__(threads) rare_kernel(EmbeddingBackwardArgs arg
     const int own_place = places_in_order(lists.places + load(lists.begins + row), count);
     T* to = static_cast<T*>(args.dtable) + row * args.dtable_stride;
     const std::int64_t packs = (args.columns + N - 1) / N;
-    // All lanes take every turn: they tell each other the places.
+    // All lanes loop equally often, since they exchange places by shuffles.
     for (std::int64_t first = 0; first < packs; first += warp_lanes) {
       const std::int64_t column = (first + lane) * N;
       Pack<Wide<T>, N> sum{};
@@ -145,7 +144,7 @@ __global__ void __launch_bounds__(threads) rare_kernel(EmbeddingBackwardArgs arg
   }
 }
 
-constexpr int frequent_lanes = 8;  // threads side by side in a row
+constexpr int frequent_lanes = 8;  // per row
 constexpr int frequent_groups = threads / frequent_lanes;
 
 template <class T, int N>
@@ -153,7 +152,7 @@ struct FrequentScratch {
   Shared<Wide<T>> sums[frequent_groups][frequent_lanes * N];
 };
 
-/// A block per frequent token and slice of 8 packs of columns: its groups take turns at the places.
+/// A block per frequent token and slice of 8 packs of columns; its groups take turns at the places.
 template <class T, int N>
 __global__ void __launch_bounds__(threads) frequent_kernel(EmbeddingBackwardArgs args) {
   const Lists lists = lists_of(args);
@@ -200,7 +199,7 @@ __global__ void __launch_bounds__(threads) frequent_kernel(EmbeddingBackwardArgs
 template <class T, int N>
 void launch_sums(const EmbeddingBackwardArgs& args, int multiprocessors, cudaStream_t stream) {
   launch(rare_kernel<T, N>, Grid{blocks_for(args.rows, threads / warp_lanes), threads}, stream, args);
-  if (args.tokens_count <= warp_lanes) return;  // too few for any to be frequent
+  if (args.tokens_count <= warp_lanes) return;  // no token can be frequent
   launch(frequent_kernel<T, N>, Grid{std::int64_t{4} * multiprocessors, threads}, stream, args);
 }
 

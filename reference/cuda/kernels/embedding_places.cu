@@ -1,5 +1,4 @@
-// A counting sort by token. Atomics give out slots in any order, so that only the places of a token are known; those of
-// frequent ones are put in order here.
+// A counting sort by token. Atomics assign slots in any order; the places of frequent tokens are sorted here.
 #include "reference/cuda/kernels/embedding_places.cuh"
 
 #include "reference/cuda/kernels/memory.cuh"
@@ -9,7 +8,7 @@ namespace {
 
 constexpr int threads = 256;
 
-/// The sum of the values of lanes up to this one.
+/// Inclusive prefix sum over the lanes.
 __device__ __forceinline__ int up_to_lane(int value) {
   const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
 #pragma unroll
@@ -31,7 +30,7 @@ __global__ void __launch_bounds__(threads) empty_kernel(EmbeddingBackwardArgs ar
   }
 }
 
-/// The row that a position's token adds to; -1 for none.
+/// The table row of a position's token; -1: none.
 __device__ __forceinline__ std::int64_t row_of(const EmbeddingBackwardArgs& args, std::int64_t position) {
   const std::int64_t token = load(args.tokens + position), row = token - args.first;
   return row >= 0 && row < args.rows && token != args.padding_token ? row : -1;
@@ -46,12 +45,12 @@ __global__ void __launch_bounds__(threads) count_kernel(EmbeddingBackwardArgs ar
   }
 }
 
-/// Gives rows room for their places; which row comes first doesn't matter. One atomic per warp.
+/// Assigns ranges of places to rows, in any order, with one atomic per warp.
 __global__ void __launch_bounds__(threads) room_kernel(EmbeddingBackwardArgs args) {
   const Lists lists = lists_of(args);
   const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * threads;
-  // All lanes take every turn: they add up.
+  // All lanes loop equally often, for the prefix sum.
   for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x - lane; first < args.rows;
        first += step) {
     const std::int64_t row = first + lane;
@@ -75,17 +74,17 @@ __global__ void __launch_bounds__(threads) place_kernel(EmbeddingBackwardArgs ar
   }
 }
 
-constexpr int max_ranked = 1024;     // places that are put in order by counting smaller ones
-constexpr int marks_per_thread = 16;  // of more places than that
+constexpr int max_ranked = 1024;      // places sorted by rank counting
+constexpr int marks_per_thread = 16;  // for longer lists
 constexpr int marks = threads * marks_per_thread;
 
 struct OrderScratch {
-  Shared<int> cells[marks];  // places, or for each place of a stretch whether it is the token's
+  Shared<int> cells[marks];  // places, or a mark per position of a stretch
   Shared<int> warp_counts[threads / warp_lanes];
 };
 
-/// Where this thread's places begin among those of the block, which has `total` of them. Uses one barrier, before which
-/// all have read what was in `warp_counts`.
+/// This thread's offset among the places of the block, and their total. Uses one barrier, before which all threads must
+/// have read `warp_counts`.
 struct Offset {
   int before, total;
 };
@@ -116,7 +115,7 @@ __device__ __forceinline__ void rank_places(const int* places, int count, int* o
   }
 }
 
-/// Marks the places of one stretch of the tokens after another, and reads the marks in order.
+/// Marks the places of consecutive stretches of tokens, and reads the marks in order.
 __device__ __forceinline__ void mark_places(const int* places, int count, std::int64_t tokens, int* ordered,
                                             OrderScratch& scratch) {
   int done = 0;
@@ -141,11 +140,11 @@ __device__ __forceinline__ void mark_places(const int* places, int count, std::i
       if ((found >> static_cast<unsigned>(i) & 1U) != 0) store(ordered + next++, static_cast<int>(first) + begin + i);
     }
     done += offset.total;
-    __syncthreads();  // the marks and counts have been read
+    __syncthreads();  // all threads have read the marks and counts
   }
 }
 
-/// A block per frequent token: its places in order, in place of its slots.
+/// A block per frequent token: replaces its slots with its sorted places.
 __global__ void __launch_bounds__(threads) order_kernel(EmbeddingBackwardArgs args) {
   const Lists lists = lists_of(args);
   auto& scratch = shared_storage<OrderScratch>();
@@ -159,7 +158,7 @@ __global__ void __launch_bounds__(threads) order_kernel(EmbeddingBackwardArgs ar
     } else {
       mark_places(lists.places + begin, count, args.tokens_count, lists.slots + begin, scratch);
     }
-    __syncthreads();  // the cells have been read
+    __syncthreads();  // all threads have read the cells
   }
 }
 
@@ -174,7 +173,7 @@ void launch_embedding_places(const EmbeddingBackwardArgs& args, int multiprocess
   launch(count_kernel, Grid{blocks_for(args.tokens_count, threads), threads}, stream, args);
   launch(room_kernel, Grid{blocks_for(args.rows, threads), threads}, stream, args);
   launch(place_kernel, Grid{blocks_for(args.tokens_count, threads), threads}, stream, args);
-  if (args.tokens_count <= warp_lanes) return;  // too few for any to be frequent
+  if (args.tokens_count <= warp_lanes) return;  // no token can be frequent
   launch(order_kernel, Grid{std::int64_t{4} * multiprocessors, threads}, stream, args);
 }
 

@@ -1,4 +1,4 @@
-// Where each token occurs, for its gradient: what embedding_places.cu leaves in scratch memory.
+// Positions of each token, in scratch memory, for the embedding gradient (embedding_places.cu).
 #pragma once
 
 #include "reference/cuda/kernels/device.cuh"
@@ -6,9 +6,10 @@
 
 namespace gpubench::cuda {
 
-/// Of each row of the table how often its token occurs, and where its places begin [rows]; of each token the slot
-/// among its equals, later the places of frequent ones in order, and the places by row [tokens]; the frequent tokens
-/// [tokens / 32], how many they are, and how many places have been given out.
+/// Per table row [rows]: number of occurrences of its token, and start of its places.
+/// Per token [tokens]: slot among equal tokens (later the ordered places of frequent tokens); and the places sorted by
+/// row.
+/// Frequent tokens [tokens / 32], their number, and the number of assigned places.
 struct Lists {
   int* counts;
   int* begins;
@@ -28,8 +29,8 @@ __device__ __forceinline__ Lists lists_of(const EmbeddingBackwardArgs& args) {
   return {args.scratch, begins, slots, places, frequent, frequent_count, frequent_count + 1};
 }
 
-/// Fills the lists, in five launches: empty counts; count; give room; fill it with places; put those of frequent tokens
-/// in order.
+/// Fills the lists in five launches: clear counts, count, assign ranges, fill in places, sort the places of frequent
+/// tokens.
 void launch_embedding_places(const EmbeddingBackwardArgs& args, int multiprocessors, cudaStream_t stream);
 
 }  // namespace gpubench::cuda

@@ -13,7 +13,7 @@ namespace {
 constexpr int epilogue_threads = 256;
 constexpr int epilogue_in_flight = 2;
 
-/// A pack is 16 bytes of the 16-bit tensors and 32 of the product; each thread has two of them in flight.
+/// A pack is 16 bytes of the 16-bit tensors and 32 of the product; each thread has two in flight.
 template <class T, bool tanh, bool gradient, int N>
 __global__ void __launch_bounds__(epilogue_threads) gelu_epilogue_kernel(GeluEpilogueArgs args) {
   const auto* product = static_cast<const float*>(args.product);
@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(epilogue_threads) gelu_epilogue_kernel(GeluEpi
   for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * at_once + threadIdx.x; first < packs;
        first += static_cast<std::int64_t>(gridDim.x) * at_once) {
     Loaded<float, N> products[epilogue_in_flight] = {};
-    Loaded<T, N> others[epilogue_in_flight] = {};  // bias, or the pre-activation
+    Loaded<T, N> others[epilogue_in_flight] = {};  // bias or pre-activation
     PackPlace places[epilogue_in_flight] = {};
 #pragma unroll
     for (int k = 0; k < epilogue_in_flight; ++k) {
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(epilogue_threads) gelu_epilogue_kernel(GeluEpi
       Pack<T, N> kept;
 #pragma unroll
       for (int i = 0; i < N; ++i) {
-        const float other = widen(others[k][i]);  // without a bias, zero
+        const float other = widen(others[k][i]);  // 0 without a bias
         if constexpr (gradient) {
           out.at[i] = narrow<T>(products[k][i] * gelu_slope_of<tanh>(other));
         } else {
@@ -92,7 +92,7 @@ void launch_form(const GeluEpilogueArgs& args, cudaStream_t stream) {
 
 constexpr int rows_in_flight = 2;
 
-/// Makes N elements of a row of dz and adds them up as they are stored.
+/// Computes N elements of a row of dz and adds them, as stored, to `sum`.
 template <class T, bool tanh, int N>
 __device__ __forceinline__ void finish(const Loaded<Wide<T>, N>& product, const Loaded<T, N>& pre, T* dz,
                                        std::int64_t count, Pack<Wide<T>, N>& sum) {
@@ -105,7 +105,7 @@ __device__ __forceinline__ void finish(const Loaded<Wide<T>, N>& product, const 
   store_part(dz, count, out);
 }
 
-/// As column_sum, but that what is summed is made on the way.
+/// As column_sum, but computes the summed elements.
 template <class T, bool tanh, int N>
 __global__ void __launch_bounds__(column_threads) gelu_bias_gradient_kernel(GeluBiasGradientArgs args) {
   using W = Wide<T>;
@@ -171,7 +171,7 @@ void launch_gelu_epilogue(const GeluEpilogueArgs& args, cudaStream_t stream) {
   switch (args.data) {
     case Element::f16: return launch_form<F16>(args, stream);
     case Element::bf16: return launch_form<Bf16>(args, stream);
-    default: throw std::logic_error("a kernel for f16 and bf16 was given another type");
+    default: throw std::logic_error("gelu_epilogue: the type must be f16 or bf16");
   }
 }
 

@@ -1,7 +1,7 @@
-// A block per tile of c: on tensor cores in 16 bits, else 64 x 64 elements, 4 x 4 to a thread, whose operands pass
-// through shared memory 16 products deep. Which group a block's rows are of it finds by adding up the sizes, so the
-// host needs to know none of them: the grid has room for a part of a tile in every group, and blocks beyond the last
-// tile end at once.
+// A block per tile of c: on tensor cores for 16 bits, else 64 x 64 elements with 4 x 4 per thread, staged through
+// shared memory 16 products deep.
+// A block finds its group by adding up the sizes, so the host need not know them. The grid has room for a partial tile
+// in every group; surplus blocks return at once.
 #include "reference/cuda/kernels/products.h"
 
 #include "reference/cuda/kernels/memory.cuh"
@@ -14,7 +14,7 @@ namespace {
 constexpr int tile = 64;
 constexpr int depth = 16;
 constexpr int threads = 256;
-constexpr int per_thread = 4;  // along either side
+constexpr int per_thread = 4;  // per side
 constexpr int sides = tile / per_thread;
 static_assert(sides * sides == threads);
 
@@ -23,7 +23,7 @@ struct Tiles {
   Shared<W> a[depth][tile + 1], b[depth][tile + 1];
 };
 
-/// `depth` elements of `tile` lines, from element `first` on; 0 beyond the ends. Neighbouring threads read neighbours.
+/// `depth` elements of `tile` lines from element `first` on; 0 beyond the ends. Neighbouring threads read neighbours.
 template <class T>
 __device__ __forceinline__ void load_tile(const Lines<T>& from, std::int64_t first, std::int64_t k,
                                           Shared<Wide<T>> (&to)[depth][tile + 1]) {
@@ -40,7 +40,7 @@ __device__ __forceinline__ void load_tile(const Lines<T>& from, std::int64_t fir
   }
 }
 
-/// One tile of a b^T summed over k products, stored at c, whose rows are n elements apart.
+/// A tile of a b^T summed over k products, stored at c with row stride n.
 template <class T, class C>
 __device__ __forceinline__ void multiply_tile(const Lines<T>& a, const Lines<T>& b, std::int64_t k, C* c,
                                               std::int64_t n) {
@@ -78,7 +78,6 @@ __device__ __forceinline__ void multiply_tile(const Lines<T>& a, const Lines<T>&
   }
 }
 
-/// How a tile is multiplied.
 struct ByFmas {
   static constexpr int tile = cuda::tile, blocks = 1;
   template <class T, class C>
@@ -98,14 +97,14 @@ struct ByTensorCores {
 };
 static_assert(mma_threads == threads);
 
-/// Where a group's rows are. A size that makes no sense is cut to what rows there are.
+/// Rows of a group; an invalid size is clipped to the available rows.
 struct Group {
   std::int64_t index, begin, size;
 };
 __device__ __forceinline__ Group next_group(const GroupedGemmArgs& args, const Group& last) {
   const std::int64_t begin = last.begin + last.size, left = args.rows - begin;
   const std::int64_t index = last.index + 1;
-  if (index >= args.groups) return {args.groups, begin, left};  // rows of no group
+  if (index >= args.groups) return {args.groups, begin, left};  // rows without a group
   const std::int64_t wanted = load(args.sizes + index);
   return {index, begin, wanted < 0 ? 0 : wanted < left ? wanted : left};
 }
@@ -150,14 +149,13 @@ __global__ void __launch_bounds__(threads, By::blocks) grouped_weight_kernel(Gro
   By::multiply(a, b, group.size, static_cast<C*>(args.c) + (index * args.k + row) * args.n + column, args.n);
 }
 
-/// Calls launch_with(how, the data's type, c's).
 template <class LaunchWith>
 void with_kernel(const GroupedGemmArgs& args, const LaunchWith& launch_with) {
   with_any_type(args.data, [&](auto type) {
     const auto with_result = [&](auto by) {
       if (args.result == args.data) return launch_with(by, type, type);
       if (args.data == Element::f64 || args.result != Element::f32)
-        throw std::logic_error("a grouped product has the type of its operands, or f32");
+        throw std::logic_error("grouped_gemm: the result must have the operands' type or f32");
       launch_with(by, type, Type<float>{});
     };
     if constexpr (sizeof(typename decltype(type)::type) == 2) {
@@ -177,7 +175,7 @@ void with_kernel(const GroupedGemmArgs& args, const LaunchWith& launch_with) {
 void launch_grouped_gemm(const GroupedGemmArgs& args, cudaStream_t stream) {
   with_kernel(args, [&](auto by, auto type, auto result) {
     const std::int64_t across = (args.n + by.tile - 1) / by.tile;
-    const std::int64_t down = args.rows / by.tile + args.groups + 1;  // every group's last tile may be a part of one
+    const std::int64_t down = args.rows / by.tile + args.groups + 1;  // each group may end with a partial tile
     launch(grouped_forward_kernel<decltype(by), typename decltype(type)::type, typename decltype(result)::type>,
            Grid{across * down, threads}, stream, args);
   });

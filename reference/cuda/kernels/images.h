@@ -1,12 +1,12 @@
-// Batch normalization and pooling of NHWC images, as launches.
+// Launches of batch normalization and pooling of NHWC images.
 #pragma once
 
 #include "reference/cuda/kernels/launch.h"
 
 namespace gpubench::cuda {
 
-// Batch normalization: blocks sum some rows of some channels each into scratch memory, the parts are merged in order,
-// and a last launch passes over the data.
+// Batch normalization: blocks sum parts of the rows into scratch memory, a launch merges the parts in order, and the
+// last launch passes over the data.
 
 /// Data [rows, channels], dense and of one type; vectors [channels] in f32 (f64 for f64).
 struct BatchNormArgs {
@@ -14,30 +14,31 @@ struct BatchNormArgs {
   std::int64_t rows = 0, channels = 0;
   double epsilon = 0.0, momentum = 0.0;
   const void* x = nullptr;
-  const void* dy = nullptr;   ///< of the backward
-  bool relu = false;          ///< forward: what is negative becomes zero; backward: dy counts where y is positive
-  const void* r = nullptr;    ///< forward: added before that; may be null
+  const void* dy = nullptr;   ///< backward only
+  bool relu = false;          ///< forward: negative results become 0; backward: dy counts where y is positive
+  const void* r = nullptr;    ///< forward: added before relu; may be null
   const void* y = nullptr;    ///< backward, with relu
-  const void* dy2 = nullptr;  ///< likewise: added to dy; may be null
-  void* dr = nullptr;         ///< likewise: dy that counts, stored; may be null where dy2 is
-  void* to = nullptr;         ///< y, or dx
+  const void* dy2 = nullptr;  ///< backward, with relu: added to dy; may be null
+  void* dr = nullptr;         ///< backward, with relu: the counted dy; may be null if dy2 is
+  void* to = nullptr;         ///< y or dx
   const void* gamma = nullptr;
-  const void* beta = nullptr;                            ///< of the forward
-  void *mean = nullptr, *rstd = nullptr;                 ///< written by the forward, read by the backward
+  const void* beta = nullptr;                            ///< forward only
+  void *mean = nullptr, *rstd = nullptr;                 ///< output of the forward, input of the backward
   void *running_mean = nullptr, *running_var = nullptr;  ///< updated by the forward
-  void *dgamma = nullptr, *dbeta = nullptr;              ///< of the backward
+  void *dgamma = nullptr, *dbeta = nullptr;              ///< backward only
   void* partial = nullptr;                               ///< scratch: [2, parts, channels] in f32 (f64 for f64)
-  std::int64_t mask_at = 0;     ///< backward, with relu and without dr: so many bytes behind `partial` are
-                                ///< batch_norm_mask_bytes() for what of dy counts, read instead of y the second time
-  std::int64_t sum_stride = 0;  ///< not 0: the forward's statistics are not taken of x but made of `partial`, which
-                                ///< is [2, sum_stride] in f32: a channel's sum, and that of its elements' squares
+  std::int64_t mask_at = 0;     ///< backward, with relu and without dr: offset from `partial` in bytes of
+                                ///< batch_norm_mask_bytes() bytes: a mask of the counted dy, which the second pass
+                                ///< reads instead of y
+  std::int64_t sum_stride = 0;  ///< not 0: the forward's statistics come from sums in `partial`, not x:
+                                ///< [2, sum_stride] in f32, each channel's sum and sum of squares
   std::int64_t parts = 1;       ///< batch_norm_parts()
 };
 
-/// In whole lines, so that both rows are aligned for others who write them.
+/// Channels rounded up to 64, so that both rows of sums are aligned.
 [[nodiscard]] constexpr std::int64_t batch_norm_sum_stride(std::int64_t channels) { return (channels + 63) / 64 * 64; }
 
-/// A bit for each element, a byte for each pack that a thread reads at once.
+/// A bit per element, a byte per pack.
 [[nodiscard]] std::int64_t batch_norm_mask_bytes(const BatchNormArgs& args);
 
 [[nodiscard]] std::int64_t batch_norm_parts(const BatchNormArgs& args, int multiprocessors);
@@ -51,16 +52,16 @@ struct PoolAxisArgs {
   std::int64_t window = 1, stride = 1, pad = 0;
 };
 
-/// All tensors dense, [n, h, w, c] and [n, p, q, c], data of one type.
+/// All tensors dense and of one type: [n, h, w, c] and [n, p, q, c].
 struct PoolArgs {
   Element data = Element::f32;
   std::int64_t images = 0, channels = 0;
   PoolAxisArgs vertical, horizontal;
   bool counts_padding = false;
-  const void* from = nullptr;            ///< x, or dy
-  void* to = nullptr;                    ///< y, or dx
-  std::uint8_t* index = nullptr;         ///< written by max_pool_forward
-  const std::uint8_t* chosen = nullptr;  ///< read by max_pool_backward
+  const void* from = nullptr;            ///< x or dy
+  void* to = nullptr;                    ///< y or dx
+  std::uint8_t* index = nullptr;         ///< output of max_pool_forward
+  const std::uint8_t* chosen = nullptr;  ///< input of max_pool_backward
 };
 
 void launch_max_pool_forward(const PoolArgs& args, cudaStream_t stream);

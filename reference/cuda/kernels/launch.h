@@ -1,18 +1,18 @@
-// What launches are declared with: storage types as kernels name them, strides of heads, and CUDA's stream handle. None
-// of them needs CUDA's headers, so that what declares a launch compiles everywhere.
+// Declarations for launches: storage types, strides of heads, CUDA's stream handle. Needs no CUDA header, so that
+// launch declarations compile everywhere.
 #pragma once
 
 #include <cstdint>
 
 struct CUstream_st;
-// The same declaration as in cuda_runtime_api.h, which may be repeated.
+// As in cuda_runtime_api.h; a repeated typedef is legal.
 typedef struct CUstream_st* cudaStream_t;  // NOLINT(modernize-use-using)
 
 namespace gpubench::cuda {
 
 enum class Element : std::uint8_t { f64, f32, f16, bf16 };
 
-/// Elements from one sequence, token or head to the next.
+/// Strides in elements.
 struct HeadStrides {
   std::int64_t sequence = 0, token = 0, head = 0;
 };

@@ -1,4 +1,4 @@
-// How kernels touch global memory: single elements, and packs of 16 bytes where everything is aligned.
+// Access to global memory: single elements, and packs of 16 bytes if everything is aligned.
 #pragma once
 
 #include <cstring>
@@ -8,21 +8,20 @@
 
 namespace gpubench::cuda {
 
-/// The widest single access of a thread.
+/// The widest access of a thread.
 inline constexpr int pack_bytes = sizeof(Word);
 
-/// How N elements that lie side by side are aligned. More than 16 bytes are several accesses of 16.
+/// Alignment of N adjacent elements. More than 16 bytes take several accesses.
 template <class T, int N>
 inline constexpr int pack_alignment = sizeof(T) * N < pack_bytes ? sizeof(T) * N : pack_bytes;
 
-/// N elements to compute with, or to store.
 template <class T, int N>
 struct alignas(pack_alignment<T, N>) Pack {
   T at[N];
 };
 
-/// N elements as a load brings them: in whole registers, each element taken out where it is used. Kept as a Pack, those
-/// of 16 bits become a register each where two branches meet, so that ptxas waits for every load before the next one.
+/// N loaded elements in whole registers, unpacked where they are used. As a Pack, 16-bit elements would take a register
+/// each where branches meet, and ptxas would wait for every load before the next.
 template <class T, int N>
 struct alignas(pack_alignment<T, N>) Loaded {
   static constexpr int bytes = sizeof(T) * N;
@@ -43,7 +42,6 @@ struct alignas(pack_alignment<T, N>) Loaded {
   }
 };
 
-/// What loading the pack would bring.
 template <class T, int N>
 __device__ __forceinline__ Loaded<T, N> as_loaded(const Pack<T, N>& pack) {
   Loaded<T, N> loaded;
@@ -75,7 +73,7 @@ __device__ __forceinline__ void store_pack(T* to, const Pack<T, N>& pack) {
   write_whole(reinterpret_cast<Pack<T, N>*>(to), pack);
 }
 
-/// The first `count` of N elements; the rest is `filler`.
+/// The first `count` of N elements; the others are `filler`.
 template <int N, class T>
 __device__ __forceinline__ Loaded<T, N> load_part(const T* from, std::int64_t count, T filler) {
   if (count >= N) return load_pack<N>(from);
@@ -94,11 +92,10 @@ __device__ __forceinline__ void store_part(T* to, std::int64_t count, const Pack
   }
 }
 
-/// Elements of T in one widest access.
 template <class T>
 inline constexpr int pack_elements = pack_bytes / static_cast<int>(sizeof(T));
 
-/// True when packs of N elements at this address, and at every multiple of `stride` elements from it, are aligned.
+/// Whether packs are aligned at this address and at every multiple of `stride` elements from it.
 template <class T>
 [[nodiscard]] bool packs_fit(const void* address, std::int64_t rows, std::int64_t stride, int elements) {
   const auto bytes = static_cast<std::uint64_t>(elements) * sizeof(T);
@@ -107,12 +104,11 @@ template <class T>
   return rows <= 1 || static_cast<std::uint64_t>(stride) * sizeof(T) % alignment == 0;
 }
 
-/// Where a pack of rows begins. One row needs no division.
+/// Start of a pack; computed without division for a single row.
 struct PackPlace {
   std::int64_t row, column;
 };
 
-/// The place of pack number `pack` of rows with `packs_per_row` packs of n elements each.
 __device__ __forceinline__ PackPlace place_of(std::int64_t pack, std::int64_t packs_per_row, std::int64_t rows, int n) {
   if (rows == 1) return {0, pack * n};
   if (pack <= 0xFFFFFFFF && packs_per_row <= 0xFFFFFFFF) {

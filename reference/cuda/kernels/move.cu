@@ -1,6 +1,5 @@
-// Where the fastest axis is the same on both sides, threads move packs of 16 bytes of it. Where it is not, a tile goes
-// through shared memory, so that both reading and writing go along the fastest axis of their side; elements of two
-// bytes go in pairs.
+// If both sides have the same fastest axis, threads move packs of 16 bytes along it. Otherwise a tile goes through
+// shared memory, so that reads and writes both follow the fastest axis of their side; 2-byte elements go in pairs.
 #include "reference/cuda/kernels/elements.h"
 
 #include <algorithm>
@@ -14,7 +13,7 @@ namespace {
 constexpr int threads = 256;
 constexpr int in_flight = 4;
 constexpr int warps = threads / warp_lanes;
-constexpr int tile = 32;       // elements, or pairs, per side
+constexpr int tile = 32;       // elements or pairs per side
 constexpr int pair_tile = 64;  // elements
 
 using Chunk16 = Pack<std::uint32_t, 4>;
@@ -23,7 +22,7 @@ struct Places {
   std::int64_t from, to;
 };
 
-/// Places of an index that counts through the first `axes` axes.
+/// Offsets of an index that counts through the first `axes` axes.
 __device__ __forceinline__ Places places_of(const MoveArgs& args, int axes, std::int64_t index) {
   Places places{0, 0};
   for (int a = axes - 1; a > 0; --a) {
@@ -49,7 +48,7 @@ __device__ __forceinline__ std::int64_t elements_of(const MoveArgs& args) {
   return elements;
 }
 
-/// Everything counted in chunks; any strides.
+/// In chunks; any strides.
 template <class Chunk>
 __global__ void __launch_bounds__(threads) rows_kernel(MoveArgs args) {
   const std::int64_t chunks = elements_of(args);
@@ -76,9 +75,9 @@ __global__ void __launch_bounds__(threads) rows_kernel(MoveArgs args) {
   }
 }
 
-/// Which axes a tile lies along: the fastest one of `to` is the last; `source` is the fastest one of `from`.
+/// The two axes of a tile: `target` is the fastest of `to` (the last), `source` the fastest of `from`.
 struct TileArgs {
-  MoveArgs move;  ///< without the two axes
+  MoveArgs move;
   MoveAxis source, target;
   std::int64_t source_tiles, target_tiles;
 };
@@ -88,7 +87,6 @@ struct Tile {
   Shared<T> at[tile][tile + 1];
 };
 
-/// Where a tile begins.
 struct TilePlace {
   Places outer;
   std::int64_t source, target;
@@ -135,8 +133,8 @@ __global__ void __launch_bounds__(threads) tile_kernel(TileArgs args) {
   }
 }
 
-/// Elements of two bytes, two at a time on both sides: a cell holds a pair of neighbours of `from`, and two cells make
-/// a pair of neighbours of `to` for each of two rows.
+/// 2-byte elements, in pairs on both sides: a cell holds a pair along `from`; two cells give a pair along `to` for each
+/// of two rows.
 struct PairTile {
   Shared<std::uint32_t> at[pair_tile][tile + 1];
 };
@@ -164,7 +162,7 @@ __global__ void __launch_bounds__(threads) pair_kernel(TileArgs args) {
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < tile / warps; ++k) {
-      const int pair = warp + k * warps;  // of source rows
+      const int pair = warp + k * warps;  // source rows
       const std::int64_t source = place.source + 2 * pair;
       const std::int64_t target = place.target + 2 * lane;
       if (source >= args.source.extent || target >= args.target.extent) continue;
@@ -182,7 +180,7 @@ std::uint64_t misfit(const MoveArgs& args) {
   return reinterpret_cast<std::uintptr_t>(args.from) | reinterpret_cast<std::uintptr_t>(args.to);
 }
 
-/// The move counted in chunks of `k` elements of the last axis, if it can be.
+/// The move in chunks of `k` elements of the last axis, if possible.
 bool in_chunks(MoveArgs& args, std::int64_t k) {
   if (misfit(args) % static_cast<std::uint64_t>(k * args.element_bytes) != 0) return false;
   MoveAxis& last = args.axis[args.axes - 1];
@@ -221,7 +219,7 @@ void launch_rows(const MoveArgs& args, cudaStream_t stream) {
                     [&](auto element) { launch(rows_kernel<decltype(element)>, grid, stream, args); });
 }
 
-/// One run of neighbours on both sides: packs, and the rest by elements.
+/// A contiguous run on both sides: packs, then single elements.
 void launch_run(MoveArgs args, cudaStream_t stream) {
   const std::int64_t per_pack = pack_bytes / args.element_bytes;
   const std::int64_t rest = args.axis[0].extent % per_pack;

@@ -1,11 +1,12 @@
 // With xhat = (x - mean) rstd and h = dy gamma, per row of n:
-//   dx = rstd (h - sum(h) / n - xhat sum(h xhat) / n) + dr,   dgamma = sum over rows of dy xhat,   dbeta = of dy
-// Without a mean, as in root mean square normalization, xhat = x rstd, and neither sum(h) nor dbeta is there. dr, the
-// residual's gradient, is there only for residual_norm_backward, by kernels of its own: it takes registers.
-// A row is read once, into registers. Threads keep to their columns from row to row, so that the parameter gradients
-// are summed in registers too; a block writes its sums once. Rows of up to 1024 elements are a warp's (no barrier at
-// all), up to 16384 a block's (f64: 256 and 4096, as much in bytes as registers hold beside the sums); longer ones are
-// read twice and keep their sums in scratch memory.
+//   dx = rstd (h - sum(h) / n - xhat sum(h xhat) / n) + dr,   dgamma = sum over rows of dy xhat,   dbeta = sum of dy
+// RMS norm has no mean: xhat = x rstd, without sum(h) and dbeta. Only residual_norm_backward has dr; separate kernels
+// save registers for the others.
+//
+// A row is read once, into registers. Threads keep their columns from row to row and sum the parameter gradients in
+// registers; a block writes its sums once.
+// Rows of up to 1024 elements belong to a warp (no barrier), up to 16384 to a block (f64: 256 and 4096). Longer rows
+// are read twice, with sums in scratch memory.
 #include <algorithm>
 
 #include "reference/cuda/kernels/memory.cuh"
@@ -18,16 +19,15 @@
 namespace gpubench::cuda {
 namespace {
 
-/// Elements of a row in a lane, where a warp has it, and in a thread, where a block has it. Sums take as many registers
-/// as rows of f32; of f64 both take twice as many, and there are four of them. `warps` of rows of their own share a
-/// multiprocessor's registers.
+/// Row elements per lane (a warp per row) and per thread (a block per row), limited by registers: sums take as many as
+/// rows of f32; in f64 both take twice as many. `warps`: resident warps per multiprocessor.
 struct Held {
   int warp, block, warps;
   [[nodiscard]] constexpr int warp_columns() const { return warp_lanes * warp; }
   [[nodiscard]] constexpr int block_columns() const { return 1024 * block; }
 };
 constexpr Held held_in_f64{8, 4, 12};
-constexpr Held held_in_f32{32, 16, 8};       // 255 registers a thread
+constexpr Held held_in_f32{32, 16, 8};       // 255 registers per thread
 constexpr Held held_in_16_bits{32, 16, 12};  // 168
 template <class T>
 constexpr Held held = sizeof(T) == sizeof(double)  ? held_in_f64
@@ -39,7 +39,7 @@ Held held_of(Element data) {
   return data == Element::f32 ? held_in_f32 : held_in_16_bits;
 }
 
-/// Sums over rows: dgamma, and dbeta.
+/// Number of parameter gradients: dgamma, and dbeta with a mean.
 __host__ __device__ __forceinline__ int sums_of(const LayerNormBackwardArgs& args) {
   return args.mean != nullptr ? 2 : 1;
 }
@@ -54,7 +54,7 @@ struct BlockRowSums {
   PerWarp<W> h, h_xhat;
 };
 
-/// Over the block. Rows alternate between two scratches, so that one barrier per row is enough.
+/// Over the block. Rows alternate between two scratches, which saves a barrier per row.
 template <class W>
 __device__ __forceinline__ RowSums<W> block_row_sums(RowSums<W> sums, BlockRowSums<W>& scratch) {
   const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
@@ -74,7 +74,7 @@ struct WarpTotals {
   Shared<W> at[2][columns];
 };
 
-/// Warps add their sums one after another, so that the order is always the same.
+/// Warps add their sums in order: deterministic.
 template <int warps, class C, int N, int packs>
 __device__ __forceinline__ void store_warp_totals(const C& mine, const LayerNormBackwardArgs& args) {
   using W = typename C::W;
@@ -85,7 +85,7 @@ __device__ __forceinline__ void store_warp_totals(const C& mine, const LayerNorm
       for (int k = 0; k < packs; ++k) {
 #pragma unroll
         for (int i = 0; i < N; ++i) {
-          // Element i of a lane's pack k, so that the lanes of an access are neighbours.
+          // Element i of a lane's pack k; neighbouring lanes access neighbouring cells.
           const int cell = (k * N + i) * warp_lanes + mine.rank;
           totals.at[0][cell] = warp == 0 ? mine.dgamma[k * N + i] : totals.at[0][cell] + mine.dgamma[k * N + i];
           totals.at[1][cell] = warp == 0 ? mine.dbeta[k * N + i] : totals.at[1][cell] + mine.dbeta[k * N + i];
@@ -131,7 +131,7 @@ struct TwoTurns {
   BlockRowSums<W> at[2];
 };
 
-/// `max_threads` decides how many registers there are: 128 for 512, 80 for 768, 64 for 1024.
+/// `max_threads` sets the registers per thread: 128 for 512, 80 for 768, 64 for 1024.
 template <class T, class P, int N, bool residual, int max_threads>
 __global__ void __launch_bounds__(max_threads) block_backward_kernel(LayerNormBackwardArgs args) {
   using W = Wide<T>;
@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(max_threads) block_backward_kernel(LayerNormBa
   }
 }
 
-/// Rows of any length. A thread alone reads and writes its columns of the block's sums.
+/// Rows of any length. Only one thread reads and writes a column of the block's sums.
 template <class T, class P>
 __global__ void __launch_bounds__(1024) long_backward_kernel(LayerNormBackwardArgs args) {
   using W = Wide<T>;
@@ -248,7 +248,7 @@ std::int64_t layer_norm_backward_parts(Element data, std::int64_t rows, std::int
   if (columns <= held.warp_columns()) {
     return std::clamp<std::int64_t>((rows + held.warps - 1) / held.warps, 1, multiprocessors);
   }
-  // 512 threads of a multiprocessor have 32 kB in flight, and every block writes its sums: more would cost more.
+  // 512 threads per multiprocessor keep 32 kB in flight; more blocks would write more sums.
   const std::int64_t blocks = std::int64_t{multiprocessors} * std::max(1, 512 / block_threads(held, columns));
   return std::clamp<std::int64_t>(rows, 1, blocks);
 }
@@ -264,7 +264,7 @@ void launch_layer_norm_backward(const LayerNormBackwardArgs& args, cudaStream_t 
     if constexpr (sizeof(T) < sizeof(double)) {
       if (args.parameter == Element::f32) return launch_typed<T, float>(args, stream);
     }
-    throw std::logic_error("layer_norm_backward: parameters must be f32 or of the data's type");
+    throw std::logic_error("layer_norm_backward: parameters must be f32 or have the data's type");
   });
   launch_partial_sum(
       {args.parameter, args.partial, args.parts, sums_of(args) * args.columns, args.columns, args.dgamma, args.dbeta},

@@ -1,4 +1,4 @@
-// What a thread of layer_norm_backward holds of a row, and sums over its rows.
+// A thread's part of a row, and its sums over rows, in layer_norm_backward.
 #pragma once
 
 #include "reference/cuda/kernels/memory.cuh"
@@ -7,7 +7,7 @@
 
 namespace gpubench::cuda {
 
-/// Over a row: what dx needs.
+/// Sums over a row that dx needs.
 template <class W>
 struct RowSums {
   W h, h_xhat;
@@ -28,14 +28,14 @@ __device__ __forceinline__ Pack<T, N> dx_of(const Loaded<T, N>& dy, const Loaded
   return dx;
 }
 
-/// What a thread holds of a row, and has summed of its columns. Gamma comes from the first-level cache for every row:
-/// registers are scarce.
+/// A thread's elements of a row and its column sums. Gamma is loaded from the L1 cache for every row, for lack of
+/// registers.
 template <class T, class P, int N, int packs, bool residual>
 struct Columns {
   using W = Wide<T>;
   Loaded<T, N> dy[packs], x[packs], dr[residual ? packs : 1];
   W dgamma[packs * N], dbeta[packs * N];
-  int sharing, rank;  // threads of a row, and which this is
+  int sharing, rank;  // threads per row, and this thread's index
 
   [[nodiscard]] __device__ __forceinline__ std::int64_t column(int k) const {
     return static_cast<std::int64_t>(k * sharing + rank) * N;
@@ -61,7 +61,7 @@ struct Columns {
       dy[k] = load_part<N>(static_cast<const T*>(args.dy) + row * args.dy_stride + at, args.columns - at, T{});
       x[k] = load_part<N>(static_cast<const T*>(args.x) + row * args.x_stride + at, args.columns - at, T{});
     }
-    if constexpr (residual) {  // wanted last, so that it may arrive last
+    if constexpr (residual) {  // loaded last, as it is used last
 #pragma unroll
       for (int k = 0; k < packs; ++k) {
         const std::int64_t at = column(k);
@@ -71,7 +71,7 @@ struct Columns {
     }
   }
 
-  /// Elements beyond the row have dy = 0 and gamma = 0, and add nothing.
+  /// Elements beyond the row have dy = gamma = 0 and add nothing.
   __device__ __forceinline__ RowSums<W> add(const LayerNormBackwardArgs& args, W mean, W rstd) {
     RowSums<W> sums{0, 0};
 #pragma unroll

@@ -1,7 +1,7 @@
 // A row is read once, into the registers of a warp (up to 1024 elements) or a block (up to 16384; half of both in f64);
-// longer rows are read three times. The variance is taken about the mean, never as E[x^2] - mean^2, which cancels.
-// Root mean square normalization takes the mean for 0, and has no beta. Behind a residual connection the row is the
-// rounded sum of two, made and stored where the one row is read otherwise.
+// longer rows are read three times.
+// The variance is computed about the mean, since E[x^2] - mean^2 cancels. RMS norm uses mean 0 and no beta. With a
+// residual, the row is the rounded sum, computed and stored on the fly.
 #include "reference/cuda/kernels/memory.cuh"
 #include "reference/cuda/kernels/number.cuh"
 #include "reference/cuda/kernels/reduce.cuh"
@@ -10,14 +10,14 @@
 namespace gpubench::cuda {
 namespace {
 
-/// Of a thread; f64 takes twice the registers.
+/// Per thread; f64 elements take two registers.
 template <class T>
 constexpr int held_elements = sizeof(T) == sizeof(double) ? 16 : 32;
-/// On their way at once: all would not fit beside the row.
+/// Loaded at once: the registers have no room for a whole row of residuals.
 template <class T>
 constexpr int residual_elements = held_elements<T> / 2;
 constexpr int warp_kernel_threads = 128;
-constexpr int block_kernel_threads = 512;  // at most, which leaves 128 registers each
+constexpr int block_kernel_threads = 512;  // at most: leaves 128 registers per thread
 
 template <class W>
 struct BlockSums {
@@ -25,7 +25,7 @@ struct BlockSums {
   PerWarp<W> squares;
 };
 
-/// Adds up over the threads that share a row: a warp, or the block.
+/// Sum over the threads of a row: a warp or the block.
 template <bool whole_block, class W>
 __device__ __forceinline__ W row_sum(W value, PerWarp<W> BlockSums<W>::*scratch) {
   if constexpr (whole_block) {
@@ -35,8 +35,8 @@ __device__ __forceinline__ W row_sum(W value, PerWarp<W> BlockSums<W>::*scratch)
   }
 }
 
-/// Call behind each row of a block. With means, two sums take turns in shared memory; without, the next row's squares
-/// would be written while slower warps still read this row's.
+/// Call after each row of a block. With means, two sums alternate in shared memory; without, the next row's squares
+/// could overwrite values that slower warps still read.
 __device__ __forceinline__ void separate_rows(const LayerNormForwardArgs& args) {
   if (args.mean == nullptr) __syncthreads();
 }
@@ -68,7 +68,7 @@ __device__ __forceinline__ Wide<T> sum_of(const Loaded<T, N>& pack) {
   return sum;
 }
 
-/// Only the first `count` elements are there.
+/// For a pack with `count` elements.
 template <class T, int N>
 __device__ __forceinline__ Wide<T> squares_of(const Loaded<T, N>& pack, std::int64_t count, Wide<T> mean) {
   Wide<T> sum = 0;
@@ -80,7 +80,7 @@ __device__ __forceinline__ Wide<T> squares_of(const Loaded<T, N>& pack, std::int
   return sum;
 }
 
-/// Correctly rounded root and quotient: rstd is judged as tightly as its type allows.
+/// Correctly rounded root and quotient, as rstd is judged as tightly as its type allows.
 __device__ __forceinline__ float rstd_of(float variance, const LayerNormForwardArgs& args) {
   return 1.0F / sqrtf(variance + static_cast<float>(args.epsilon));
 }
@@ -94,7 +94,6 @@ __device__ __forceinline__ void store_statistics(const LayerNormForwardArgs& arg
   store(static_cast<W*>(args.rstd) + row, rstd);
 }
 
-/// x + residual.
 template <class T, int N>
 __device__ __forceinline__ Pack<T, N> with_residual(const Loaded<T, N>& x, const Loaded<T, N>& residual) {
   Pack<T, N> sum;
@@ -110,7 +109,7 @@ __global__ void __launch_bounds__(whole_block ? block_kernel_threads : warp_kern
   using W = Wide<T>;
   constexpr int packs = held_elements<T> / N;
   constexpr int residual_packs = residual_elements<T> / N;
-  const int sharing = whole_block ? static_cast<int>(blockDim.x) : warp_lanes;  // threads of a row
+  const int sharing = whole_block ? static_cast<int>(blockDim.x) : warp_lanes;
   const int rank = static_cast<int>(threadIdx.x) % sharing;
   const std::int64_t rows_at_once =
       static_cast<std::int64_t>(gridDim.x) * (blockDim.x / static_cast<unsigned>(sharing));
@@ -141,7 +140,7 @@ __global__ void __launch_bounds__(whole_block ? block_kernel_threads : warp_kern
           if (column >= args.columns) break;
           const auto sum = with_residual(held[first + k], residual[k]);
           store_part(sum_row + column, args.columns - column, sum);
-          held[first + k] = as_loaded(sum);  // the row as it is stored
+          held[first + k] = as_loaded(sum);  // the row as stored
         }
       }
     }
@@ -163,8 +162,8 @@ __global__ void __launch_bounds__(whole_block ? block_kernel_threads : warp_kern
     const W rstd = rstd_of(row_sum<whole_block>(squares, &BlockSums<W>::squares) * inverse_columns, args);
     if (rank == 0) store_statistics(args, row, mean, rstd);
     T* to = static_cast<T*>(args.y) + row * args.y_stride;
-    // Hides that the columns are those of the loops above: the compiler would keep the outcome of each comparison with
-    // the end of the row until here, in registers that the row needs.
+    // Hides that the columns repeat those of the loops above: the compiler would keep each comparison's result in a
+    // register that the row needs.
     int again = rank;
     asm volatile("" : "+r"(again));
 #pragma unroll
@@ -177,7 +176,7 @@ __global__ void __launch_bounds__(whole_block ? block_kernel_threads : warp_kern
   }
 }
 
-/// Rows of any length, a block each. A thread reads of a stored sum only what it has written itself.
+/// Rows of any length, a block per row. A thread reads only the sums that it stored.
 template <class T, class P, int N, bool adds>
 __global__ void __launch_bounds__(1024) long_forward_kernel(LayerNormForwardArgs args) {
   using W = Wide<T>;
@@ -254,7 +253,7 @@ void launch_any(const LayerNormForwardArgs& args, cudaStream_t stream) {
     if constexpr (sizeof(T) < sizeof(double)) {
       if (args.parameter == Element::f32) return launch_typed<T, float, adds>(args, stream);
     }
-    throw std::logic_error("layer_norm_forward: parameters must be f32 or of the data's type");
+    throw std::logic_error("layer_norm_forward: parameters must be f32 or have the data's type");
   });
 }
 

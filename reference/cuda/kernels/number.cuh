@@ -1,4 +1,4 @@
-// 16-bit storage types and their conversions to the type that is computed in: rounded once, to nearest, ties to even.
+// 16-bit storage types, and conversions rounded once, to nearest even.
 #pragma once
 
 #include <cmath>
@@ -22,7 +22,7 @@ struct F16 {
   std::uint16_t bits;
 };
 
-/// What data of this type is computed in: f64 for f64, else f32.
+/// Compute type: f64 for f64, else f32.
 template <class T>
 struct WideOf {
   using type = float;
@@ -44,7 +44,8 @@ __device__ __forceinline__ std::uint16_t bf16_bits(float x) { return __bfloat16_
 __device__ __forceinline__ std::uint16_t f16_bits(float x) { return __half_as_ushort(__float2half_rn(x)); }
 __device__ __forceinline__ std::uint16_t bf16_bits(double x) { return __bfloat16_as_ushort(__double2bfloat16(x)); }
 __device__ __forceinline__ std::uint16_t f16_bits(double x) { return __half_as_ushort(__double2half(x)); }
-/// Rounded once; NaN stays. What is too large is the largest finite number, or unsaturated NaN (e4m3), or an infinity.
+/// Rounded once; NaN is kept. Too large values become the largest finite number or, unsaturated, NaN (e4m3) or
+/// infinity.
 __device__ __forceinline__ std::uint8_t e4m3_bits(float x, bool saturate = true) {
   return __nv_cvt_float_to_fp8(x, saturate ? __NV_SATFINITE : __NV_NOSAT, __NV_E4M3);
 }
@@ -63,7 +64,6 @@ inline float widen(F16 x) { return emulation::float_of_f16(x.bits); }
 inline std::uint32_t bits_of_float(float x) { return std::bit_cast<std::uint32_t>(x); }
 inline float float_of_bits(std::uint32_t bits) { return std::bit_cast<float>(bits); }
 #endif
-/// Without the sign.
 __device__ __forceinline__ std::uint32_t magnitude_bits(float x) { return bits_of_float(x) & 0x7FFFFFFFU; }
 
 template <class T>
@@ -88,12 +88,12 @@ struct Narrowing<F16> {
   }
 };
 
-/// `x`, f32 or f64, rounded to T once.
+/// `x` (f32 or f64) rounded once to T.
 template <class T, class From>
 __device__ __forceinline__ T narrow(From x) {
   return Narrowing<T>::of(x);
 }
-/// x, or what storing it as a T leaves of it.
+/// x, rounded to T if `rounds`.
 template <class T>
 __device__ __forceinline__ Wide<T> rounded_if(bool rounds, Wide<T> x) {
   return rounds ? widen(narrow<T>(x)) : x;
@@ -104,18 +104,17 @@ struct Type {
   using type = T;
 };
 
-/// Calls visit(Type<T>{}) for the storage type: f32, f16 and bf16.
+/// Calls visit(Type<T>{}) for f32, f16 or bf16.
 template <class Visit>
 void with_float_type(Element element, const Visit& visit) {
   switch (element) {
     case Element::f32: return visit(Type<float>{});
     case Element::f16: return visit(Type<F16>{});
     case Element::bf16: return visit(Type<Bf16>{});
-    default: throw std::logic_error("a kernel for f32, f16 and bf16 was given another type");
+    default: throw std::logic_error("a kernel's type must be f32, f16 or bf16");
   }
 }
 
-/// As with_float_type(), and f64.
 template <class Visit>
 void with_any_type(Element element, const Visit& visit) {
   if (element == Element::f64) return visit(Type<double>{});

@@ -1,11 +1,10 @@
-// The 2-norm of all gradients together, the scaling that limits it, AdamW, Lion and SGD: each over all tensors in one
-// launch.
+// The 2-norm of all gradients, clipping, AdamW, Lion and SGD, each one launch for all tensors.
 //
-// Of the norm, gradients of 1e-30 count and those of 1e30 do not overflow: squares are added up in f32 only within a
-// pack, and where that sum leaves the safe range of f32, the pack is summed again in f64. Packs are added up in f64.
+// The norm handles gradients from 1e-30 to 1e30: squares are added in f32 within a pack only. If that sum leaves the
+// safe range of f32, the pack is summed again in f64; packs are added in f64.
 //
-// Step and learning rate are read on the device, so that one captured launch serves every step; what follows from them
-// is computed in f64 once per block, each factor rounded once. State in f64 has gradients and copies in f64.
+// Step and learning rate are read on the device, so that a captured launch serves every step. Derived factors are
+// computed in f64 once per block and rounded once.
 #include "reference/cuda/kernels/optimizer.h"
 
 #include <algorithm>
@@ -25,7 +24,7 @@ __device__ __forceinline__ double squares_of(const Loaded<T, N>& pack) {
   Wide<T> sum = 0;
 #pragma unroll
   for (int i = 0; i < N; ++i) sum += widen(pack[i]) * widen(pack[i]);
-  // Neither near the smallest normal number, where squares have lost bits, nor near the largest.
+  // Outside this range squares lose bits or overflow.
   if (sizeof(sum) == 8 || (sum > Wide<T>(0x1p-80) && sum < Wide<T>(0x1p120))) return static_cast<double>(sum);
   double wide = 0.0;
 #pragma unroll
@@ -37,7 +36,7 @@ __device__ __forceinline__ bool aligned(const void* address) {
   return reinterpret_cast<std::uintptr_t>(address) % pack_bytes == 0;
 }
 
-/// What a chunk is of its tensor, and how many of its elements go in packs.
+/// A chunk's part of its tensor, and the number of its elements in packs.
 struct ChunkRange {
   std::int64_t first;
   int count, in_packs;
@@ -98,16 +97,15 @@ __global__ void __launch_bounds__(threads) root_kernel(GradientNormArgs args) {
   if (threadIdx.x == 0) store(static_cast<Norm*>(args.norm), static_cast<Norm>(sqrt(total)));
 }
 
-/// The one element of a tensor, f32 or f64.
 __device__ __forceinline__ double scalar_at(const void* at, Element type) {
   return type == Element::f64 ? load(static_cast<const double*>(at))
                               : static_cast<double>(load(static_cast<const float*>(at)));
 }
 
-/// What gradients of this norm are multiplied with, to have `limit` at most.
+/// Factor that limits a norm to `limit`.
 __device__ __forceinline__ double clip_factor(const void* norm, Element norm_type, double limit) {
   const double ratio = limit / (scalar_at(norm, norm_type) + 1e-6);
-  // A NaN norm must not turn into a factor of 1.
+  // Keeps NaN: a NaN norm must not give a factor of 1.
   return ratio >= 1.0 ? 1.0 : ratio;
 }
 
@@ -119,7 +117,7 @@ __device__ __forceinline__ Pack<T, N> scaled(const Loaded<T, N>& pack, Wide<T> f
   return result;
 }
 
-/// Stores transform(pack) of each pack of the chunk's gradients, as To, where its clipped ones go.
+/// Stores transform(pack), as To, for each pack of the chunk's gradients.
 template <class T, class To, class Transform>
 __device__ __forceinline__ void transform_chunk(const GradientEntry& entry, int chunk, const Transform& transform) {
   constexpr int n = pack_elements<T>;
@@ -146,7 +144,7 @@ __device__ __forceinline__ void scale_chunk(const GradientEntry& entry, int chun
   transform_chunk<T, T>(entry, chunk, [&](const auto& pack) { return scaled(pack, factor); });
 }
 
-/// Adds to `bad` how many are infinite or NaN.
+/// Adds the number of infinite and NaN elements to `bad`.
 template <class T, int N>
 __device__ __forceinline__ Pack<Wide<T>, N> unscaled(const Loaded<T, N>& pack, Wide<T> inverse, int& bad) {
   Pack<Wide<T>, N> result;
@@ -159,7 +157,7 @@ __device__ __forceinline__ Pack<Wide<T>, N> unscaled(const Loaded<T, N>& pack, W
   return result;
 }
 
-/// Unscaled gradients are f32, or f64. Returns how many of this thread's are infinite or NaN.
+/// Results are f32 or f64. Returns the number of this thread's infinite and NaN gradients.
 template <class T>
 __device__ __forceinline__ int unscale_chunk(const GradientEntry& entry, int chunk, double exact_inverse) {
   const auto inverse = static_cast<Wide<T>>(exact_inverse);
@@ -226,15 +224,15 @@ __global__ void __launch_bounds__(threads) clip_kernel(ClipArgs args) {
 __device__ __forceinline__ float root(float x) { return sqrtf(x); }
 __device__ __forceinline__ double root(double x) { return sqrt(x); }
 
-/// How one optimizer updates a parameter, in W: f32, or f64. `two_moments`: v as well.
+/// The update by one optimizer, in W: f32 or f64. `two_moments`: uses v.
 template <class W>
 struct AdamWRule {
   static constexpr bool two_moments = true;
   W beta1, one_minus_beta1, beta2, one_minus_beta2;
   W inverse_bc1, inverse_bc2;  ///< 1 / (1 - beta^step)
   W epsilon, lr;
-  W weight_decay, l2;  ///< beside the step; part of the gradient
-  W clip;              ///< of the gradient
+  W weight_decay, l2;  ///< decoupled; part of the gradient
+  W clip;              ///< factor of the gradient
 
   __device__ __forceinline__ void operator()(W unclipped, W& w, W& m, W& v) const {
     const W g = clip * unclipped + l2 * w;
@@ -276,7 +274,7 @@ struct CorrectionScratch {
   Shared<W> inverse_bc1, inverse_bc2;
 };
 
-/// To be called by all threads of a block, once.
+/// All threads of a block must call it, once.
 template <class W>
 __device__ __forceinline__ AdamWRule<W> rule_of(const AdamWArgs& args) {
   auto& scratch = shared_storage<CorrectionScratch<W>>();
@@ -286,7 +284,7 @@ __device__ __forceinline__ AdamWRule<W> rule_of(const AdamWArgs& args) {
     scratch.inverse_bc2 = static_cast<W>(1.0 / (1.0 - pow(args.beta2, step)));
   }
   __syncthreads();
-  // 1 - beta in f64, rounded once, as the formula has it.
+  // 1 - beta in f64, rounded once, as in the formula.
   return {static_cast<W>(args.beta1),
           static_cast<W>(1.0 - args.beta1),
           static_cast<W>(args.beta2),
@@ -313,7 +311,6 @@ __device__ __forceinline__ SgdRule<W> rule_of(const SgdArgs& args) {
           static_cast<W>(scalar_at(args.lr, args.lr_type)), args.nesterov};
 }
 
-/// N elements from `at`.
 template <class W, class G, class C, bool copies, int N, class Rule>
 __device__ __forceinline__ void update_pack(const ParameterEntry& entry, const Rule& rule, std::int64_t at) {
   const auto g = load_pack<N>(static_cast<const G*>(entry.gradient) + at);
@@ -336,7 +333,7 @@ __device__ __forceinline__ void update_pack(const ParameterEntry& entry, const R
 
 template <class W, class G, class C, bool copies, class Rule>
 __device__ __forceinline__ void update_chunk(const ParameterEntry& entry, const Rule& rule, std::int64_t first) {
-  constexpr int packs = pack_elements<W>;  // elements of a pack
+  constexpr int packs = pack_elements<W>;  // elements per pack
   const std::int64_t rest = entry.elements - first;
   const int count = rest < chunk_elements ? static_cast<int>(rest) : chunk_elements;
   const bool wide = aligned(entry.weight) && aligned(entry.m) && aligned(entry.v) && aligned(entry.gradient) &&
@@ -389,7 +386,7 @@ __global__ void __launch_bounds__(threads) update_kernel(Args args) {
 
 template <class Args>
 void launch_any_update(const Args& args, int multiprocessors, cudaStream_t stream) {
-  // Four blocks of 256 threads keep 64 kB in flight on a multiprocessor, or 48 with one moment.
+  // Four blocks of 256 threads keep 64 kB in flight per multiprocessor, 48 kB with one moment.
   const std::int64_t blocks = std::min(args.chunk_count, std::int64_t{4} * multiprocessors);
   if (args.state == Element::f64) return launch(update_kernel<double, Args>, Grid{blocks, threads}, stream, args);
   launch(update_kernel<float, Args>, Grid{blocks, threads}, stream, args);

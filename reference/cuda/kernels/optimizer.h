@@ -1,27 +1,26 @@
-// What happens to gradients after the backward pass, for all tensors in one launch. Formulas:
-// reference/ops/optimizer.h.
+// Launches on gradients after the backward pass, for all tensors at once. Formulas: reference/ops/optimizer.h.
 //
-// Tensors are cut into chunks; a table in device memory says which tensor and which part of it each chunk is. Blocks
-// walk over the chunks.
+// Tensors are cut into chunks. A table in device memory gives each chunk's tensor and position; blocks loop over the
+// chunks.
 #pragma once
 
 #include "reference/cuda/kernels/launch.h"
 
 namespace gpubench::cuda {
 
-/// Elements of a chunk, but for the last of a tensor. A multiple of every pack.
+/// Elements of a chunk, except the last of a tensor. A multiple of every pack size.
 inline constexpr int chunk_elements = 8192;
 
 struct TensorChunk {
   std::int32_t tensor = 0;
-  std::int32_t chunk = 0;  ///< of the tensor: elements from chunk * chunk_elements
+  std::int32_t chunk = 0;  ///< index in the tensor: its first element is chunk * chunk_elements
 };
 
-/// One parameter. All dense, in one order; weight, m and v in f32, or all in f64, then as gradient and copy.
+/// A parameter, dense, in one order. weight, m and v are f32, or all five tensors are f64.
 struct ParameterEntry {
   void* weight = nullptr;
   void* m = nullptr;
-  void* v = nullptr;  ///< null where the optimizer keeps one moment
+  void* v = nullptr;  ///< null for optimizers with one moment
   const void* gradient = nullptr;
   void* copy = nullptr;  ///< null: none
   std::int64_t elements = 0;
@@ -29,24 +28,23 @@ struct ParameterEntry {
   Element copy_type = Element::f32;
 };
 
-/// What the optimizers have in common.
 struct UpdateArgs {
-  const ParameterEntry* entries = nullptr;  ///< in device memory, as the chunks
+  const ParameterEntry* entries = nullptr;  ///< device memory, as chunks
   const TensorChunk* chunks = nullptr;
   std::int64_t chunk_count = 0;
-  Element state = Element::f32;    ///< of weights and moments: f32 or f64
-  Element lr_type = Element::f32;  ///< f32, or f64 as the state
+  Element state = Element::f32;    ///< weights and moments: f32 or f64
+  Element lr_type = Element::f32;  ///< f32, or f64 for an f64 state
   const void* lr = nullptr;
-  const void* found_inf = nullptr;    ///< [1]; nothing changes where it is not 0; null: never
+  const void* found_inf = nullptr;    ///< [1]; if not 0, nothing changes; null: never
   Element found_type = Element::f32;  ///< f32 or f64
 };
 
-/// With a norm: clip and step in one.
+/// `norm`: clip and step in one launch.
 struct AdamWArgs : UpdateArgs {
   const int* step = nullptr;
   double beta1 = 0.0, beta2 = 0.0, epsilon = 0.0;
-  double weight_decay = 0.0, l2 = 0.0;  ///< beside the step; part of the gradient
-  const void* norm = nullptr;           ///< null: gradients are not clipped
+  double weight_decay = 0.0, l2 = 0.0;  ///< decoupled; part of the gradient
+  const void* norm = nullptr;           ///< null: no clipping
   Element norm_type = Element::f32;     ///< f32 or f64
   double limit = 1.0;
 };
@@ -64,7 +62,7 @@ void launch_update(const AdamWArgs& args, int multiprocessors, cudaStream_t stre
 void launch_update(const LionArgs& args, int multiprocessors, cudaStream_t stream);
 void launch_update(const SgdArgs& args, int multiprocessors, cudaStream_t stream);
 
-/// A gradient of any type, and where the clipped one goes: the same memory, or other memory with the same type.
+/// A gradient of any type, and the clipped one: the same or other memory, of the same type.
 struct GradientEntry {
   const void* gradient = nullptr;
   void* clipped = nullptr;
@@ -84,7 +82,7 @@ struct GradientNormArgs {
 
 [[nodiscard]] int gradient_norm_parts(std::int64_t chunk_count, int multiprocessors);
 
-/// Two launches: sums of squares by block; their root.
+/// Two launches: sums of squares per block, then their root.
 void launch_gradient_norm(const GradientNormArgs& args, cudaStream_t stream);
 
 struct ClipArgs {
@@ -98,19 +96,19 @@ struct ClipArgs {
 
 void launch_clip(const ClipArgs& args, int multiprocessors, cudaStream_t stream);
 
-/// `clipped` of the entries: the unscaled gradients, in f32, or f64 for f64.
+/// `clipped` of the entries: unscaled gradients in f32 (f64 for f64).
 struct UnscaleArgs {
   const GradientEntry* entries = nullptr;
   const TensorChunk* chunks = nullptr;
   std::int64_t chunk_count = 0;
   const void* scale = nullptr;
   void* found_inf = nullptr;
-  Element scale_type = Element::f32;  ///< of both: f32 or f64
+  Element scale_type = Element::f32;  ///< of scale and inverse: f32 or f64
   double* partial = nullptr;          ///< scratch: [parts]
   int parts = 1;                      ///< gradient_norm_parts()
 };
 
-/// Two launches: the gradients, with how many are infinite or NaN by block; whether any is.
+/// Two launches: unscaled gradients and numbers of infinities and NaN per block; then whether there is any.
 void launch_unscale(const UnscaleArgs& args, cudaStream_t stream);
 
 struct UpdateScaleArgs {

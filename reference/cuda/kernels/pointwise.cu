@@ -1,5 +1,5 @@
-// Each thread has several packs of 16 bytes in flight; a block's packs are neighbours. Packs that don't fit (an odd
-// address or stride) fall back to single elements, also several at a time.
+// Each thread has several packs of 16 bytes in flight; a block's packs are neighbours. Unaligned addresses or strides
+// fall back to single elements, also several in flight.
 #include "reference/cuda/kernels/elements.h"
 
 #include "reference/cuda/kernels/gelu.cuh"
@@ -11,8 +11,7 @@ namespace {
 
 constexpr int threads = 256;
 
-// Each op: how many tensors it has, and what it makes of their elements. cast, scale and the like are those of
-// reference/ops/pointwise.h.
+// Ops: numbers of tensors and the elementwise function. Definitions: reference/ops/pointwise.h.
 struct CastOf {
   static constexpr int inputs = 1, outputs = 1;
   template <class T>
@@ -41,7 +40,7 @@ struct TriadOf {
     y[0] = x[0] + static_cast<T>(factor) * x[1];
   }
 };
-// Ops with inputs that may be repeated say so.
+// `repeats` marks ops whose inputs may be repeated.
 struct MultiplyOf {
   static constexpr int inputs = 2, outputs = 1;
   using repeats = void;
@@ -83,7 +82,7 @@ struct GeluBackwardOf {
   }
 };
 
-struct ReluOf {  // a NaN spreads
+struct ReluOf {  // NaN stays
   static constexpr int inputs = 1, outputs = 1;
   template <class T>
   static __device__ __forceinline__ void of(const T* x, T* y, double /*none*/) {
@@ -113,7 +112,7 @@ struct SquaredReluBackwardOf {
   }
 };
 
-/// s(x) and 1 - s(x) of the logistic function; neither cancels, and no exp overflows.
+/// s(x) and 1 - s(x) of the logistic function, without cancellation or overflow.
 template <class T>
 struct Logistic {
   T value, rest;
@@ -160,14 +159,14 @@ struct SwigluBackwardOf {
 template <class A, class Y, bool is_double = sizeof(Wide<A>) == 8 || sizeof(Wide<Y>) == 8>
 using Computed = Wide<std::conditional_t<is_double, double, float>>;
 
-/// Elements per pack of a kernel between these types: 16 bytes of the narrower one, 32 of the wider.
+/// Elements per pack: 16 bytes of the narrower type, 32 of the wider.
 template <class A, class Y>
 constexpr int pack_of() {
   constexpr int narrow_size = sizeof(A) < sizeof(Y) ? sizeof(A) : sizeof(Y);
   return pack_bytes / narrow_size;
 }
 
-/// The row of an input that belongs to a row of y. The first input is never repeated.
+/// An input's row for a row of y. The first input is never repeated.
 template <class Op>
 __device__ __forceinline__ std::int64_t row_of(const PointwiseArgs& args, int input, std::int64_t row) {
   if constexpr (requires { typename Op::repeats; }) {

@@ -1,5 +1,5 @@
-// A thread makes one pack of neighbouring channels of one position: of y from the window's elements, of dx from the
-// windows that the position lies in, so that gradients are summed in one order.
+// A thread computes a pack of channels of one position: y from its window, dx from the windows that contain it, which
+// makes gradient sums deterministic.
 #include "reference/cuda/kernels/images.h"
 #include "reference/cuda/kernels/memory.cuh"
 #include "reference/cuda/kernels/number.cuh"
@@ -16,18 +16,17 @@ struct Range {
 __device__ __forceinline__ std::int64_t first_of(const PoolAxisArgs& axis, std::int64_t window) {
   return window * axis.stride - axis.pad;
 }
-/// Elements of a window that are in the image.
 __device__ __forceinline__ Range elements_of(const PoolAxisArgs& axis, std::int64_t window) {
   const std::int64_t first = first_of(axis, window), past = first + axis.window;
   return {first > 0 ? first : 0, past < axis.extent ? past : axis.extent};
 }
-/// How many elements of a window count: those in the image, and in its padding, which a last window may reach past.
+/// Divisor of a window: its elements in the image and, if counted, in the padding. The last window may extend beyond
+/// that.
 __device__ __forceinline__ std::int64_t counted_of(const PoolAxisArgs& axis, std::int64_t window, bool counts_padding) {
   const std::int64_t first = first_of(axis, window), past = first + axis.window;
   const std::int64_t pad = counts_padding ? axis.pad : 0;
   return (past < axis.extent + pad ? past : axis.extent + pad) - (first > -pad ? first : -pad);
 }
-/// Windows that an element lies in.
 __device__ __forceinline__ Range windows_of(const PoolAxisArgs& axis, std::int64_t element) {
   const std::int64_t past = element + axis.pad - axis.window;
   const std::int64_t last = (element + axis.pad) / axis.stride;
@@ -43,7 +42,6 @@ __device__ __forceinline__ Position position_of(std::int64_t linear, std::int64_
   return {line / rows, line % rows, linear % columns};
 }
 
-/// The first of a position's channels.
 __device__ __forceinline__ std::int64_t place_of(const Position& at, std::int64_t rows, std::int64_t columns,
                                                  std::int64_t channels) {
   return ((at.image * rows + at.row) * columns + at.column) * channels;
@@ -55,7 +53,7 @@ __device__ __forceinline__ W reciprocal(const PoolArgs& args, std::int64_t row, 
                                             counted_of(args.horizontal, column, args.counts_padding));
 }
 
-// What is made of a window's elements, or of an element's windows: begin(), then one call for each, then write().
+// Reductions over a window's elements or an element's windows: begin(), one call per item, then write().
 
 template <class T, int N>
 struct Largest {
@@ -69,7 +67,7 @@ struct Largest {
 #pragma unroll
     for (int i = 0; i < N; ++i) {
       const Wide<T> value = widen(x[i]);
-      if (any && !(value > widen(best.at[i])) && value == value) continue;  // a NaN is larger than any number
+      if (any && !(value > widen(best.at[i])) && value == value) continue;  // NaN is the maximum
       best.at[i] = x[i];
       index.at[i] = tap;
     }
@@ -143,7 +141,7 @@ template <class T, int N, template <class, int> class Result>
 __global__ void __launch_bounds__(threads) pool_kernel(PoolArgs args) {
   using Made = Result<T, N>;
   const PoolAxisArgs &v = args.vertical, &h = args.horizontal;
-  // Of what is made, and of what is read.
+  // Extents of the result, then of the input.
   const std::int64_t rows = Made::forward ? v.outputs : v.extent, columns = Made::forward ? h.outputs : h.extent;
   const std::int64_t read_rows = Made::forward ? v.extent : v.outputs;
   const std::int64_t read_columns = Made::forward ? h.extent : h.outputs;
@@ -166,7 +164,7 @@ __global__ void __launch_bounds__(threads) pool_kernel(PoolArgs args) {
         made.add(args, load_pack<N>(from + place), place, static_cast<std::uint8_t>(down * h.window + across), other);
       }
     }
-    made.write(args, item * N, at);  // positions and their channels lie in the order of items
+    made.write(args, item * N, at);  // items are in the order of positions and channels
   }
 }
 
@@ -177,7 +175,7 @@ void launch_pool(const PoolArgs& args, cudaStream_t stream) {
     constexpr int n = pack_elements<T>;
     const auto fits = [&](const void* data) { return packs_fit<T>(data, 1, 0, n); };
     const auto index_fits = [&](const void* data) {
-      return reinterpret_cast<std::uintptr_t>(data) % n == 0;  // packs of n bytes
+      return reinterpret_cast<std::uintptr_t>(data) % n == 0;  // n bytes per pack
     };
     const PoolAxisArgs &v = args.vertical, &h = args.horizontal;
     const std::int64_t positions = args.images * (Result<T, 1>::forward ? v.outputs * h.outputs : v.extent * h.extent);

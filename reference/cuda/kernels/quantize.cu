@@ -1,5 +1,4 @@
-// Magnitudes are compared as integers: the order is the same for numbers, and NaN lies above infinity, so that it
-// stays.
+// Magnitudes are compared as integers, which keeps their order and places NaN above infinity, so that NaN stays.
 #include "reference/cuda/kernels/quantize.h"
 
 #include <algorithm>
@@ -12,7 +11,7 @@ namespace gpubench::cuda {
 namespace {
 
 constexpr int threads = 256;
-constexpr int elements = 16;  // of a pack: 16 bytes of values
+constexpr int elements = 16;  // per pack: 16 bytes of values
 constexpr int in_flight = 2;
 
 __device__ __forceinline__ std::uint32_t larger(std::uint32_t a, std::uint32_t b) { return a > b ? a : b; }
@@ -86,7 +85,7 @@ __global__ void __launch_bounds__(threads) amax_kernel(QuantizeArgs args) {
   if (args.inverse != nullptr) store(args.inverse, 1.0F / load(args.scale));
 }
 
-// By exponents, one less where the significand of the largest is above 1.75. Subnormal numbers are scaled up first.
+// By exponents, one less if the largest significand is above 1.75. Subnormal numbers are scaled up first.
 __global__ void __launch_bounds__(threads) scale_kernel(ScaleFromAmaxArgs args) {
   std::uint32_t largest = 0;
   for (std::int64_t i = threadIdx.x; i < args.count; i += threads)

@@ -1,4 +1,4 @@
-// A lane loads 16 bytes; the lanes of a block, which are neighbours, agree on its largest magnitude.
+// A lane loads 16 bytes; the neighbouring lanes of a block combine their largest magnitudes.
 #include "reference/cuda/kernels/memory.cuh"
 #include "reference/cuda/kernels/number.cuh"
 #include "reference/cuda/kernels/quantize.h"
@@ -10,7 +10,7 @@ constexpr int threads = 256;
 constexpr int in_flight = 4;
 constexpr std::uint32_t infinity_bits = 0x7F800000U;
 
-/// NaN is +6, and what is larger is 6 of its sign. Below 1, adding 2^23 rounds to a whole number of halves.
+/// NaN becomes +6; larger magnitudes become 6 with their sign. Below 1, adding 2^23 rounds to halves.
 __device__ __forceinline__ std::uint8_t e2m1_bits(float x) {
   const std::uint32_t magnitude = magnitude_bits(x);
   const std::uint32_t normal = ((magnitude + 0x1FFFFFU + ((magnitude >> 22) & 1U)) >> 22) - (126U << 1);
@@ -20,7 +20,6 @@ __device__ __forceinline__ std::uint8_t e2m1_bits(float x) {
   return static_cast<std::uint8_t>((number < 7U ? number : 7U) | bits_of_float(x) >> 31 << 3);
 }
 
-/// A positive e4m3 number.
 __device__ __forceinline__ float e4m3_value(std::uint32_t bits) {
   if (bits < 8U) return static_cast<float>(bits) * 0x1p-9F;
   return float_of_bits(((bits >> 3) + 120U) << 23 | (bits & 7U) << 20);
@@ -33,7 +32,7 @@ __device__ __forceinline__ std::uint8_t code_of(float x) {
   return e2m1_bits(x);
 }
 
-/// The stored scale of a block, and what its elements are multiplied with, then divided by. reference/ops/quantize.h.
+/// A block's stored scale, and the factor and divisor of its elements; reference/ops/quantize.h.
 struct BlockScale {
   std::uint8_t stored;
   float factor, divisor;
@@ -54,7 +53,7 @@ __device__ __forceinline__ BlockScale scale_of(std::uint32_t largest, float tens
   const int above = covers && (largest & 0x7FFFFFU) > fraction ? 1 : 0;
   const int exponent = static_cast<int>(largest >> 23) - of_type + above;
   const int kept = exponent > 0 ? exponent : 0;
-  // 2^(127 - kept), a normal number: kept is at most 253.
+  // 2^(127 - kept) is normal: kept is at most 253.
   return {static_cast<std::uint8_t>(kept), float_of_bits(static_cast<std::uint32_t>(254 - kept) << 23), 1.0F};
 }
 
@@ -66,7 +65,7 @@ __global__ void __launch_bounds__(threads) quantize_blocks_kernel(QuantizeBlocks
   const auto* x = static_cast<const T*>(args.x);
   const float tensor_scale = to == BlockType::nvfp4 ? load(args.scale) : 1.0F;
   const std::int64_t packs = args.elements / n;
-  // Every lane of a warp goes round as often as the first, for all take part in the shuffles.
+  // All lanes of a warp loop equally often, since all take part in the shuffles.
   const std::int64_t warp_first = threadIdx.x / warp_lanes * warp_lanes;
   const std::int64_t lane = threadIdx.x % warp_lanes;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * threads * in_flight;

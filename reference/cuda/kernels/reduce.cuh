@@ -1,4 +1,4 @@
-// Sums over a warp, over a block, and down columns in a block, always in the same order.
+// Sums over a warp, a block, and columns in a block, in a fixed order.
 #pragma once
 
 #include "reference/cuda/kernels/memory.cuh"
@@ -14,14 +14,13 @@ __device__ __forceinline__ T warp_sum(T value) {
   return value;
 }
 
-/// Room for one value per warp.
 template <class T>
 struct PerWarp {
   Shared<T> at[max_warps];
 };
 
-/// The sum over the block, in all of its threads; blockDim.x is a multiple of the warp. `scratch` must not be written
-/// again before another barrier: loops alternate between two.
+/// The sum over the block, returned in all threads; blockDim.x is a multiple of the warp size. `scratch` must not be
+/// reused before another barrier: loops alternate between two.
 template <class T>
 __device__ __forceinline__ T block_sum(T value, PerWarp<T>& scratch) {
   const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
@@ -33,19 +32,18 @@ __device__ __forceinline__ T block_sum(T value, PerWarp<T>& scratch) {
   return warp_sum(value);
 }
 
-// Down columns: a block's warps read neighbouring rows, a lane some columns that lie side by side.
+// Column sums: warps of a block read neighbouring rows, lanes neighbouring columns.
 
 inline constexpr int column_threads = 256;
 inline constexpr int column_warps = column_threads / warp_lanes;
 
-/// One sum per element of a pack and thread.
 template <class T, int N>
 struct TileSums {
   Shared<T> at[column_warps][warp_lanes * N];
 };
 
-/// Adds the warps' sums of the tile's columns in order and writes them to partial [parts, columns]. All threads of the
-/// block call it.
+/// Adds the warps' column sums in order and writes them to partial [parts, columns]. All threads of the block must call
+/// it.
 template <class T, int N>
 __device__ __forceinline__ void store_tile(const Pack<T, N>& sum, T* partial, std::int64_t columns, std::int64_t part,
                                            std::int64_t first_column) {

@@ -1,4 +1,4 @@
-// A thread reduces one pack of 16 bytes at a time, of all ranks in turn.
+// A thread reduces one pack of 16 bytes at a time over all ranks.
 #include "reference/cuda/kernels/virtual_ranks.h"
 
 #include "reference/cuda/kernels/memory.cuh"
@@ -11,7 +11,7 @@ constexpr int threads = 256;
 
 template <RankReduction reduction, class T>
 __device__ __forceinline__ T combined(T a, T x) {
-  if constexpr (reduction == RankReduction::maximum) return x > a || x != x ? x : a;  // NaN comes through, and stays
+  if constexpr (reduction == RankReduction::maximum) return x > a || x != x ? x : a;  // propagates NaN
   return a + x;
 }
 

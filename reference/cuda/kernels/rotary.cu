@@ -1,6 +1,5 @@
-// A thread turns the same pairs of several heads of one token, so that it reads their cosines and sines once; those
-// heads are in flight together, and neighbouring threads have neighbouring packs. Pairs that don't fill packs of 16
-// bytes, or lie at odd addresses, are turned one by one.
+// A thread rotates the same pairs of several heads of a token, so that it loads their cosines and sines once. Those
+// heads are in flight together; neighbouring threads have neighbouring packs. Unaligned pairs are rotated one by one.
 #include "reference/cuda/kernels/attention.h"
 
 #include "reference/cuda/kernels/memory.cuh"
@@ -10,15 +9,14 @@ namespace gpubench::cuda {
 namespace {
 
 constexpr int threads = 256;
-constexpr int in_flight = 4;  // heads
+constexpr int in_flight = 4;  // heads per thread
 
-/// Some pairs of one head, turned.
 template <class T, int P>
 struct PairPack {
   Pack<T, P> first, second;
 };
 
-/// The same as loaded, the two elements of a pair from two places.
+/// Loaded pairs whose elements are `pairs` apart.
 template <class T, int P>
 struct ApartPairs {
   Loaded<T, P> firsts, seconds;
@@ -26,7 +24,7 @@ struct ApartPairs {
   [[nodiscard]] __device__ __forceinline__ T second(int i) const { return seconds[i]; }
 };
 
-/// Or side by side.
+/// Loaded pairs of adjacent elements.
 template <class T, int P>
 struct AdjacentPairs {
   Loaded<T, 2 * P> both;
@@ -69,7 +67,7 @@ struct Neighbours {
   }
 };
 
-/// Either, one pair at a time.
+/// Either layout, one pair at a time.
 template <class T>
 struct Singles {
   static constexpr int count = 1;
@@ -115,7 +113,7 @@ __device__ __forceinline__ Split split(std::int64_t index, std::int64_t extent) 
   return {outer, index - outer * extent};
 }
 
-/// Heads are dealt out in turns: a thread has head `slot` and every `slots` further.
+/// A thread has head `slot` and every `slots`th after it.
 __device__ __host__ __forceinline__ std::int64_t slots_of(const RotaryArgs& args) {
   return (args.heads + in_flight - 1) / in_flight;
 }
@@ -158,7 +156,7 @@ __global__ void __launch_bounds__(threads) rotary_kernel(RotaryArgs args) {
   }
 }
 
-/// Whether each access of 16 bytes within heads that begin at `head` is aligned.
+/// Whether every 16-byte access within heads at `head` is aligned.
 template <class T>
 bool heads_fit(const void* head, const HeadStrides& strides, const RotaryArgs& args) {
   constexpr int n = pack_elements<T>;

@@ -1,6 +1,5 @@
-// A warp per token. The k largest are found one after the other: the j-th is the largest behind the one before it, in
-// the order of falling scores and rising indices, so nothing needs to be marked as taken. A token's logits, a few
-// hundred at most, come from the first-level cache each time.
+// A warp per token. The j-th largest logit is the largest after the previous one, by falling score and rising index, so
+// that no mark is needed. A token's logits, a few hundred at most, are reloaded from the L1 cache.
 #include "reference/cuda/kernels/tokens.h"
 
 #include "reference/cuda/kernels/softmax.cuh"
@@ -10,13 +9,13 @@ namespace {
 
 constexpr int threads = 128;
 
-/// The scores of one token, by all lanes of its warp together.
+/// Scores of a token, distributed over a warp.
 template <class T>
 struct TokenScores {
   using W = Wide<T>;
   const T* logits;
   bool softmax;
-  W shift = 0, factor = 0;  // of a softmax
+  W shift = 0, factor = 0;  // for softmax
 
   __device__ __forceinline__ TokenScores(const RoutingArgs& args, std::int64_t token)
       : logits(static_cast<const T*>(args.logits) + token * args.experts), softmax(args.softmax) {
@@ -40,7 +39,6 @@ struct Candidate {
   int index;  // -1: none
 };
 
-/// Whether `a` comes before `b`.
 template <class W>
 __device__ __forceinline__ bool before(Candidate<W> a, Candidate<W> b) {
   if (a.index < 0 || b.index < 0) return b.index < 0;
@@ -59,7 +57,7 @@ __global__ void __launch_bounds__(threads) routing_forward_kernel(RoutingArgs ar
       return bias != nullptr ? score[i] + load(bias + i) : widen(load(score.logits + i));
     };
     Candidate<W> last{W(INFINITY), -1};
-    int own = -1;  // lane j has the j-th
+    int own = -1;  // lane j has the j-th expert
     for (int j = 0; j < args.k; ++j) {
       Candidate<W> best{W(0), -1};
       for (int i = lane; i < args.experts; i += warp_lanes) {
@@ -89,7 +87,7 @@ template <class T>
 __global__ void __launch_bounds__(threads) routing_backward_kernel(RoutingArgs args) {
   using W = Wide<T>;
   const int lane = TokenScores<T>::lane();
-  const bool all = args.softmax && !args.normalize;  // experts have a gradient, not only the chosen
+  const bool all = args.softmax && !args.normalize;  // all experts have a gradient, not only the chosen ones
   for (std::int64_t token = (static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x) / warp_lanes;
        token < args.tokens; token += static_cast<std::int64_t>(gridDim.x) * (threads / warp_lanes)) {
     const TokenScores<T> score(args, token);

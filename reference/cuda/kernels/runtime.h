@@ -1,5 +1,4 @@
-// What the backend itself launches, whatever the ops are: work on the bytes of a storage, and what timing needs beside
-// the work that is timed.
+// Launches of the backend itself: fill, gather, fingerprint and scan of memory; delays and data for timing.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +8,9 @@
 
 namespace gpubench::cuda {
 
-// A pattern repeated over bytes, runs of them gathered, their fingerprint, a scan of their elements.
-// harness/core/storage_content.h says what the last two come to.
+// The fingerprint and the scan are defined in harness/core/storage_content.h.
 
-/// `words` consecutive words of 8 bytes; `data` is 8-byte aligned.
+/// `words` consecutive 8-byte words; `data` is 8-byte aligned.
 struct FillArgs {
   std::uint64_t* data = nullptr;
   std::uint64_t pattern = 0;
@@ -20,7 +18,7 @@ struct FillArgs {
 };
 void launch_fill(const FillArgs& args, cudaStream_t stream);
 
-/// `to` receives `runs` runs of `run_bytes` bytes, run i from `from` + offsets[i]. `unit_bytes`, a power of two of at
+/// Copies `runs` runs of `run_bytes` bytes to `to`, run i from `from` + offsets[i]. `unit_bytes`, a power of two of at
 /// most 16, divides both addresses, the offsets and `run_bytes`.
 struct GatherArgs {
   const void* from = nullptr;
@@ -32,8 +30,8 @@ struct GatherArgs {
 };
 void launch_gather(const GatherArgs& args, cudaStream_t stream);
 
-/// Sums of the terms of the fingerprint of `bytes` bytes, one for each block: parts[i], for i <
-/// fingerprint_parts(bytes). Their sum is that of all terms. `data` is 16-byte aligned.
+/// Partial sums of the fingerprint of `bytes` bytes, one per block: parts[i] for i < fingerprint_parts(bytes). `data`
+/// is 16-byte aligned.
 struct FingerprintArgs {
   const std::uint64_t* data = nullptr;
   std::int64_t bytes = 0;
@@ -43,14 +41,14 @@ inline constexpr int max_fingerprint_parts = 1024;
 [[nodiscard]] int fingerprint_parts(std::int64_t bytes);
 void launch_fingerprint(const FingerprintArgs& args, cudaStream_t stream);
 
-/// As ChunkScan, in memory.
+/// ChunkScan in device memory.
 struct ScannedChunk {
   std::int32_t unwritten, nan, infinite, finite;
   std::uint64_t largest, smallest;
 };
 
-/// Chunks [first_chunk, first_chunk + chunk_count) of `chunk_elements` elements each, a multiple of 16, of the rows at
-/// `data`: found[i] is what is in chunk first_chunk + i. The element's bits are looked at as ScanPattern says.
+/// Scans chunks [first_chunk, first_chunk + chunk_count) of `chunk_elements` elements (a multiple of 16) of the rows at
+/// `data`: found[i] describes chunk first_chunk + i. ScanPattern defines how bits are classified.
 struct ScanArgs {
   const void* data = nullptr;
   int element_bytes = 1;
@@ -61,20 +59,18 @@ struct ScanArgs {
 };
 void launch_scan(const ScanArgs& args, cudaStream_t stream);
 
-// Time that passes while a queue fills, and data.
-
-/// Keeps the stream busy for about `nanoseconds`, on one thread.
+/// Occupies the stream for about `nanoseconds`, with one thread.
 void launch_spin(std::uint64_t nanoseconds, cudaStream_t stream);
 
-/// Keeps the stream busy until `*opened`, which the host may write meanwhile, is at least `turn`, but not longer than
-/// `limit_ns` nanoseconds.
+/// Blocks the stream until `*opened`, which the host may write meanwhile, is at least `turn`, or for at most `limit_ns`
+/// nanoseconds.
 void launch_gate(const std::uint64_t* opened, std::uint64_t turn, std::uint64_t limit_ns, cudaStream_t stream);
 
 enum class ScrambleType : std::uint8_t { f64, f32, f16, bf16, f8_e4m3, f8_e5m2, f4_pairs, i32, u8 };
 
-/// Fills `count` elements with numbers of both signs and magnitudes in [0.25, 2) times 2^exponent, by hashing seed and
-/// index; integers are 0 and 1, valid as indices, labels and masks, plus `exponent`; bytes of two f4 are any.
-/// `exponent`: so that all are normal numbers. Zeros would cost less power, and so run faster than anything real.
+/// Fills `count` elements with numbers of both signs and magnitudes in [0.25, 2) times 2^exponent, hashed from seed and
+/// index. Integers are 0 and 1 (valid indices, labels and masks) plus `exponent`; pairs of f4 are random bytes.
+/// Choose `exponent` so that all numbers are normal. Zeros would draw less power and run faster than real data.
 void launch_scramble(ScrambleType type, void* data, std::size_t count, std::uint64_t seed, int exponent,
                      cudaStream_t stream);
 

@@ -1,5 +1,5 @@
-// A warp per row, or a block for longer ones. What a thread has of its row stays in registers where that is no more
-// than packs_in_flight packs; longer rows are read again.
+// A warp per row, or a block for long rows. Up to packs_in_flight packs per thread stay in registers; longer rows are
+// read again.
 #include "reference/cuda/kernels/rows.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 constexpr int threads_of_warps = 128;
 constexpr int max_threads = 512;
 
-/// Where a thread is among those that share its row, and the rows that it goes through.
+/// A thread's index among those of its row, and the rows that it handles.
 struct RowShare {
   int rank, sharing;
   std::int64_t first_row, rows_at_once;
@@ -26,7 +26,7 @@ __device__ __forceinline__ RowShare row_share() {
           static_cast<std::int64_t>(gridDim.x) * (blockDim.x / static_cast<unsigned>(sharing))};
 }
 
-/// The packs of this thread from pack `first` on; `filler` where the row has ended.
+/// This thread's packs from pack `first` on; `filler` beyond the row.
 template <class T, int N>
 __device__ __forceinline__ void load_turn(const T* row, std::int64_t columns, std::int64_t first, int sharing, T filler,
                                           Loaded<T, N> (&pack)[packs_in_flight]) {
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(whole_block ? max_threads : threads_of_warps)
       }
     }
     if constexpr (whole_block) {
-      __syncthreads();  // the row before has been read
+      __syncthreads();  // all threads have read the previous row's values
       projection = block_sum(projection, shared_storage<PerWarp<W>>());
     } else {
       projection = warp_sum(projection);
@@ -119,7 +119,6 @@ __global__ void __launch_bounds__(whole_block ? max_threads : threads_of_warps)
   }
 }
 
-/// Calls launch_with(a constant that says whether a block has a row, the grid).
 template <int N, class LaunchWith>
 void with_grid(const SoftmaxArgs& args, const LaunchWith& launch_with) {
   const std::int64_t per_warp = std::int64_t{warp_lanes} * N * packs_in_flight;
@@ -132,7 +131,6 @@ void with_grid(const SoftmaxArgs& args, const LaunchWith& launch_with) {
   launch_with(std::true_type{}, Grid{blocks_for(args.rows, 1), static_cast<int>(warps) * warp_lanes});
 }
 
-/// Calls launch_with(the type, a constant: elements of a pack).
 template <class LaunchWith>
 void with_packs(const SoftmaxArgs& args, const LaunchWith& launch_with) {
   with_any_type(args.data, [&](auto type) {

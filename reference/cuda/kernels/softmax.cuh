@@ -1,7 +1,6 @@
-// How kernels walk over a row of logits and what they gather of it. Each thread keeps the largest logit that it has
-// seen and the sum of exp(logit - largest), rescaled when a larger one comes (Milakov and Gimelshein, arXiv
-// 1805.02867). Rows of odd vocabularies (50257) begin at any element: single elements up to the first boundary of 16
-// bytes, then packs.
+// Passes over a row of logits. Each thread keeps the largest logit so far and the sum of exp(logit - largest), rescaled
+// when the largest changes (Milakov and Gimelshein, arXiv 1805.02867).
+// Rows of odd vocabularies (50257) start unaligned: single elements up to the first 16-byte boundary, then packs.
 #pragma once
 
 #include "reference/cuda/kernels/cross_entropy.h"
@@ -13,24 +12,25 @@ namespace gpubench::cuda {
 
 inline constexpr int packs_in_flight = 4;
 
-/// sum of exp(x - largest) over what has been seen, in W: f32, or f64 for f64 logits.
+/// Largest logit so far, and the sum of exp(x - largest), in f32 (f64 for f64 logits).
 template <class W>
 struct Softmax {
   W largest = W(-INFINITY);
   W sum = W(0);
 };
 
-/// NaN and infinities spread as in exp(x - largest); nothing but -inf seen yet counts from 0.
+/// 0 instead of -inf, so that rows of -inf give no NaN; NaN and other infinities propagate.
 template <class W>
 __device__ __forceinline__ W shift_of(W largest) {
   return largest == W(-INFINITY) ? W(0) : largest;
 }
 
-/// exp(x - shift), x <= shift. In f32 within 2 |x - shift| + 5 units of roundoff u, where the bounds of cross-entropy
-/// allow 2 |x - shift| + 6 (cross_entropy_textbook.cpp): u |x - shift| for the difference d; as much for the
-/// product d log2(e), whose factor comes in two parts (in one, it is 0.22 u off, and 2.22 |d| + 5 is too much from |d|
-/// = 4.5 on); 2.5 ulps of at most 2 u each for the power. What is below 2^-126 becomes 0, which is less than the
-/// bounds' last term.
+/// exp(x - shift), x <= shift. In f32 within 2 |d| + 5 units of roundoff u, d = x - shift; the bounds of cross-entropy
+/// allow 2 |d| + 6 (cross_entropy_textbook.cpp).
+///
+/// u |d| comes from the difference, u |d| from the product d log2(e), 2.5 ulps of at most 2 u each from the power.
+/// log2(e) has two parts: one would be off by 0.22 u, and 2.22 |d| + 5 exceeds the bound from |d| = 4.5. Results below
+/// 2^-126 become 0, an error below the bounds' last term.
 __device__ __forceinline__ float exp_of_difference(float x, float shift) {
   constexpr float log2_e = 1.44269502F;
   constexpr float rest = 1.92596299e-8F;  // log2(e) = 1.4426950408889634...
@@ -39,15 +39,15 @@ __device__ __forceinline__ float exp_of_difference(float x, float shift) {
 }
 __device__ __forceinline__ double exp_of_difference(double x, double shift) { return full_exp(x - shift); }
 
-/// exp(before - now) of the largest logit before and now: what a sum is multiplied by. At most 1, for where nothing but
-/// -inf had been seen: then the sum is 0, or NaN, and 0 times exp(0 - now), infinite in f32 from -89 on, would be NaN.
+/// exp(before - now) of the largest logits: the factor of the sum so far. At most 1: if only -inf came before, the sum
+/// is 0 or NaN, and 0 times exp(0 - now), infinite in f32 from -89 on, would be NaN.
 template <class W>
 __device__ __forceinline__ W rescaling(W before, W now) {
   const W difference = shift_of(before) - shift_of(now);
   return full_exp(difference < W(0) ? difference : W(0));
 }
 
-/// NaN gives way, as in comparisons.
+/// Ignores NaN.
 __device__ __forceinline__ float larger_of(float a, float b) { return fmaxf(a, b); }
 __device__ __forceinline__ double larger_of(double a, double b) { return a > b ? a : b; }
 
@@ -80,7 +80,7 @@ __device__ __forceinline__ Softmax<W> block_softmax(Softmax<W> value) {
   auto& scratch = shared_storage<SoftmaxScratch<W>>();
   const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
   value = warp_softmax(value);
-  __syncthreads();  // the row before has been read
+  __syncthreads();  // all threads have read the previous row's values
   if (lane == 0) {
     scratch.largest.at[threadIdx.x / warp_lanes] = value.largest;
     scratch.sum.at[threadIdx.x / warp_lanes] = value.sum;
@@ -94,18 +94,18 @@ __device__ __forceinline__ Softmax<W> block_softmax(Softmax<W> value) {
   return warp_softmax(value);
 }
 
-/// The sum over a row's threads, in all of them: a warp or a block.
+/// The sum over the threads of a row (a warp or a block), returned in all of them.
 template <bool whole_block, class W>
 __device__ __forceinline__ W sum_over_row(W value) {
   if constexpr (whole_block) {
-    __syncthreads();  // what the scratch held has been read
+    __syncthreads();  // all threads have read the scratch
     return block_sum(value, shared_storage<SoftmaxScratch<W>>().sum);
   } else {
     return warp_sum(value);
   }
 }
 
-/// Packs, all of which the row has.
+/// Packs that lie entirely in the row.
 template <class T, int N, int packs>
 __device__ __forceinline__ void add_packs(const Loaded<T, N> (&pack)[packs], Softmax<Wide<T>>& seen) {
   using W = Wide<T>;
@@ -135,7 +135,6 @@ __device__ __forceinline__ void add_pack(const Loaded<T, N>& pack, Softmax<Wide<
   add_packs(one, seen);
 }
 
-/// Of how many rows the loss is the mean.
 __device__ __forceinline__ double counted_rows(const CrossEntropyTerms& terms, std::int64_t rows) {
   return terms.ignores ? load(terms.counted) : static_cast<double>(rows);
 }
@@ -144,7 +143,7 @@ __device__ __forceinline__ bool counts(const CrossEntropyTerms& terms, int label
   return !terms.ignores || label != terms.ignore_index;
 }
 
-/// What this thread, one of `sharing`, sees of the sum of a row that was just read, a single element at a time.
+/// Sum of this thread's elements of a row; `sharing` threads share it, single elements at a time.
 template <class T>
 __device__ __forceinline__ Wide<T> logit_sum_of(const T* row, std::int64_t classes, int rank, int sharing) {
   Wide<T> sum = 0;
@@ -152,8 +151,8 @@ __device__ __forceinline__ Wide<T> logit_sum_of(const T* row, std::int64_t class
   return sum;
 }
 
-/// What the loss of a row is less than its lse, where its label has the logit `of_label`; logit_sum: of the logits,
-/// where labels are smoothed. `classes`, here and below: of all ranks.
+/// The part of a row's loss that is subtracted from its lse. of_label: the label's logit; logit_sum: sum of logits, for
+/// label smoothing. `classes`, here and below: on all ranks.
 __device__ __forceinline__ double score_of(const CrossEntropyTerms& terms, int classes, double of_label,
                                            double logit_sum) {
   double score = (1.0 - terms.label_smoothing) * of_label;
@@ -165,14 +164,14 @@ __device__ __forceinline__ double row_loss_of(const CrossEntropyTerms& terms, do
   return terms.z_loss == 0.0 ? lse - score : lse - score + terms.z_loss * lse * lse;
 }
 
-/// What the gradients of a row are made with: exp(x - shift) factor - base, and at the label - target in place of base.
+/// A row's gradient is exp(x - shift) factor - base; at the label, target replaces base.
 template <class W>
 struct GradientRow {
   W shift, factor, base, target;
-  int label;  ///< among the classes that are here
+  int label;  ///< index among the local classes
 };
 
-/// p = exp(x - shift) p_factor. All 0 in a row that does not count, NaN where the label is outside the classes.
+/// p = exp(x - shift) p_factor. All 0 for an ignored row, NaN for a label outside the classes.
 template <class W>
 __device__ __forceinline__ GradientRow<W> gradient_row(const CrossEntropyTerms& terms, std::int64_t rows, int first,
                                                        int classes, int label, W lse, W shift, W p_factor) {
@@ -188,7 +187,7 @@ __device__ __forceinline__ GradientRow<W> gradient_row(const CrossEntropyTerms& 
           static_cast<W>(1.0 - terms.label_smoothing + share) * scale, here};
 }
 
-/// The gradients of the columns from `column` on. The label's is made apart, so that no other column pays for it.
+/// Gradients of columns from `column` on. The label is handled separately, so that other columns need no test.
 template <class T, int N, class Column>
 __device__ __forceinline__ Pack<T, N> gradient_of(const Loaded<T, N>& x, Column column,
                                                   const GradientRow<Wide<T>>& row) {
@@ -207,7 +206,7 @@ __device__ __forceinline__ Pack<T, N> gradient_of(const Loaded<T, N>& x, Column 
   return y;
 }
 
-/// Elements of the row before its first boundary of 16 bytes.
+/// Elements before the row's first 16-byte boundary.
 template <class T>
 __device__ __forceinline__ int head_of(const T* row, std::int64_t classes) {
   const auto beyond = static_cast<int>(reinterpret_cast<std::uintptr_t>(row) % pack_bytes / sizeof(T));
@@ -215,7 +214,6 @@ __device__ __forceinline__ int head_of(const T* row, std::int64_t classes) {
   return head < classes ? head : static_cast<int>(classes);
 }
 
-/// What this thread, one of `sharing`, sees of the row.
 template <class T>
 __device__ __forceinline__ Softmax<Wide<T>> seen_of(const T* row, std::int64_t classes, int rank, int sharing) {
   constexpr int n = pack_elements<T>;

@@ -1,4 +1,4 @@
-// All of them move at the speed of memory; none adds up in an order that matters.
+// Memory-bound; the order of additions does not matter.
 #include "reference/cuda/kernels/runtime.h"
 
 #include "reference/cuda/kernels/memory.cuh"
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(threads) fingerprint_kernel(FingerprintArgs ar
     const Loaded<std::uint64_t, 2> words = load_pack<2>(args.data + 2 * i);
     sum += term(words[0], words[1], i);
   }
-  if (i == whole && args.bytes % 16 != 0) {  // one thread has the last, which is filled up with zeros
+  if (i == whole && args.bytes % 16 != 0) {  // one thread has the partial last word, padded with zeros
     std::uint64_t low = 0;
     std::uint64_t high = 0;
     const unsigned char* const rest = reinterpret_cast<const unsigned char*>(args.data + 2 * whole);
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(threads) fingerprint_kernel(FingerprintArgs ar
   if (threadIdx.x == 0) store(args.parts + blockIdx.x, total);
 }
 
-/// What a thread has seen, in registers no wider than the elements ask for.
+/// A thread's counts and extremes, in registers as narrow as the elements permit.
 template <class Bits>
 struct Seen {
   using Register = std::conditional_t<sizeof(Bits) == 8, std::uint64_t, std::uint32_t>;
@@ -98,7 +98,7 @@ __device__ __forceinline__ void look(const ScanArgs& args, Bits element, Seen<Bi
   }
 }
 
-/// What the warp has seen, in its first lane.
+/// The warp's result, in its first lane.
 template <class Bits>
 __device__ __forceinline__ ScannedChunk together(Seen<Bits> seen) {
 #pragma unroll
@@ -117,7 +117,7 @@ __device__ __forceinline__ ScannedChunk together(Seen<Bits> seen) {
           finite == 0 ? std::uint64_t{0} : seen.smallest};
 }
 
-// A warp takes a chunk at a time, in packs of N elements that no end of a row divides.
+// A warp per chunk, in packs of N elements that do not cross a row's end.
 template <class Bits, int N>
 __global__ void __launch_bounds__(threads) scan_kernel(ScanArgs args) {
   constexpr int step = warp_lanes * N;

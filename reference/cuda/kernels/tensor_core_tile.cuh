@@ -1,6 +1,5 @@
-// A tile of 128 x 128 sums of products of 16-bit numbers on tensor cores (mma.sync, sm_80 and later): 8 warps with
-// 64 x 32 of them each, in f32. Operands pass through shared memory 32 products deep, and the next are on their way
-// while these are multiplied.
+// A 128 x 128 tile of products of 16-bit numbers on tensor cores (mma.sync, sm_80 and later): 8 warps with 64 x 32 f32
+// sums each. Operands pass through shared memory 32 products deep; the next stage loads during the multiplication.
 #pragma once
 
 #include "reference/cuda/kernels/memory.cuh"
@@ -8,15 +7,15 @@
 
 namespace gpubench::cuda {
 
-/// A matrix whose lines along k are multiplied: element (i, k) is at i * line_stride + k * k_stride; one stride is 1.
+/// A matrix whose lines run along k: element (i, k) is at i * line_stride + k * k_stride; one stride is 1.
 template <class T>
 struct Lines {
   const T* data;
-  int lines;  // that it has from here on
+  int lines;  // remaining
   std::int64_t line_stride, k_stride;
 };
 
-/// sums += a b by a warp: 16 x 16 of a, 16 x 8 of b. Who holds what: PTX ISA, "mma.m16n8k16 with floating point type".
+/// sums += a b by a warp: 16 x 16 of a, 16 x 8 of b. Fragments: PTX ISA, "mma.m16n8k16 with floating point type".
 template <class T>
 __device__ __forceinline__ void multiply_fragments(float (&sums)[4], const std::uint32_t (&a)[4],
                                                    const std::uint32_t (&b)[2]) {
@@ -39,21 +38,21 @@ __device__ __forceinline__ void multiply_fragments(float (&sums)[4], const std::
 }
 
 inline constexpr int mma_tile = 128, mma_depth = 32, mma_threads = 256;
-inline constexpr int mma_line_words = mma_depth / 2 + 4;  // so that eight lines begin in eight groups of four banks
-inline constexpr int mma_rows = 64, mma_columns = 32;     // of a warp
+inline constexpr int mma_line_words = mma_depth / 2 + 4;  // eight lines start in eight different groups of four banks
+inline constexpr int mma_rows = 64, mma_columns = 32;     // per warp
 
-/// Lines as words of two numbers each that follow along k.
+/// Lines as words of two numbers that are adjacent along k.
 struct MmaMemory {
   alignas(16) Shared<std::uint32_t> a[mma_tile * mma_line_words], b[mma_tile * mma_line_words];
 };
 
-/// Where numbers 2 * pair and 2 * pair + 1 of a line are. Groups of four words change places from eight lines to eight,
-/// for threads that store a pair of eight lines each.
+/// Word of numbers 2 * pair and 2 * pair + 1 of a line. Groups of four words are permuted every eight lines, for
+/// threads that store one pair of eight lines each.
 __device__ __forceinline__ int word_of(int line, int pair) {
   return line * mma_line_words + (pair ^ (line / 8 % 4 * 4));
 }
 
-/// What one thread brings of a tile's lines. `packs`: eight numbers that lie side by side may be moved at once.
+/// One thread's share of a tile's lines. `packs`: eight adjacent numbers may be moved at once.
 template <class T, bool packs>
 struct StagedLines {
   Loaded<T, 8> held[2];
@@ -98,16 +97,16 @@ struct StagedLines {
 
  private:
   static __device__ __forceinline__ int thread() { return static_cast<int>(threadIdx.x); }
-  // Four threads have a line's 32 numbers;
+  // Layout 1: four threads hold a line's 32 numbers.
   static __device__ __forceinline__ int line_along_k(int turn) { return (turn * mma_threads + thread()) / 4; }
   static __device__ __forceinline__ int pair_along_k() { return thread() % 4 * 4; }
-  // or each has a pair of eight lines: of a warp, eight pairs of four times eight lines.
+  // Layout 2: each thread has one pair of eight lines; a warp has eight pairs of four times eight lines.
   static __device__ __forceinline__ int first_of_eight_lines() { return (thread() % 4 + thread() / 32 % 4 * 4) * 8; }
   static __device__ __forceinline__ int own_pair() { return thread() / 4 % 8 + thread() / 128 * 8; }
 };
 
-/// One tile of a b^T summed over k products, stored at c, whose rows are n elements apart. All threads of the block
-/// call it. Warps whose part lies beyond the ends multiply nothing.
+/// A tile of a b^T summed over k products, stored at c with row stride n. All threads of the block must call it. Warps
+/// whose part lies beyond the ends skip the multiplication.
 template <bool packs, class T, class C>
 __device__ __forceinline__ void multiply_tile_by_mma(const Lines<T>& a, const Lines<T>& b, std::int64_t k, C* c,
                                                      std::int64_t n) {
@@ -115,8 +114,8 @@ __device__ __forceinline__ void multiply_tile_by_mma(const Lines<T>& a, const Li
   const int warp = static_cast<int>(threadIdx.x) / warp_lanes, lane = static_cast<int>(threadIdx.x) % warp_lanes;
   const int row = warp % 2 * mma_rows, column = warp / 2 * mma_columns;
   const int eighth = lane / 4, fourth = lane % 4;
-  // From where the offsets of all fragments are known: neither eighth nor fourth changes which four words change
-  // places.
+  // Base addresses, from which all fragment offsets are constants: the permutation depends on neither eighth nor
+  // fourth.
   const Shared<std::uint32_t>* of_a = memory.a + (row + eighth) * mma_line_words + fourth;
   const Shared<std::uint32_t>* of_b = memory.b + (column + eighth) * mma_line_words + fourth;
   const bool beyond = row >= a.lines || column >= b.lines;

@@ -1,5 +1,5 @@
-// 16 bytes of a tile are the four scales of each of four rows that are 32 rows apart: a thread has those, a warp a
-// tile. Where rows allow loads of 16 bytes, it has four tiles that lie side by side.
+// 16 bytes of a tile hold four scales each of four rows that are 32 apart: a thread's share; a warp has a tile. If rows
+// allow 16-byte loads, it has four adjacent tiles.
 #include "reference/cuda/kernels/products.h"
 
 #include "reference/cuda/kernels/memory.cuh"
@@ -12,7 +12,7 @@ constexpr int rows_per_thread = 4;
 constexpr int tile_rows = warp_lanes * rows_per_thread;
 constexpr int tile_columns = 4;
 
-/// Tiles in a row of tiles, and how many warps have work.
+/// Tiles per row of tiles, and warps with work.
 struct TileGrid {
   std::int64_t across, warps;
 };
@@ -22,7 +22,7 @@ __host__ __device__ __forceinline__ TileGrid grid_of(const ScaleTiles& of) {
   return {across, (of.rows + tile_rows - 1) / tile_rows * (across / tiles)};
 }
 
-/// The scales at this row from this column on, four to a number, the first in its lowest byte; beyond the end 0.
+/// Scales of a row from a column on, four per number, the first in the lowest byte; 0 beyond the end.
 template <int tiles>
 __device__ __forceinline__ Loaded<std::uint32_t, tiles> scales_at(const ScaleTiles& of, std::int64_t row,
                                                                   std::int64_t column) {

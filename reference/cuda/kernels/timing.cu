@@ -26,8 +26,8 @@ __device__ std::uint32_t hash(std::uint64_t seed, std::uint64_t index) {
   return static_cast<std::uint32_t>(x >> 32U);
 }
 
-// Sign, an exponent of [0.25, 2), and random fraction bits: `bias` and `fraction` describe the floating-point format.
-// A bias that is off by one scales by two.
+// Sign, an exponent of [0.25, 2), and random fraction bits of the format given by `bias` and `fraction`; a bias off by
+// one scales by two.
 template <class Bits>
 __device__ Bits pattern(std::uint32_t random, int bits, int fraction, int bias) {
   const std::uint64_t sign = random & 1U;

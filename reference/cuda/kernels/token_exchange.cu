@@ -1,5 +1,5 @@
-// Every block counts first: how many of each rank's rows are for the experts before each one. Where a row comes from
-// follows from these counts. Then a warp moves a row, 16 bytes a thread where everything is aligned.
+// Every block first counts each rank's rows for the experts before each one, which gives each row's source. A warp then
+// moves a row, 16 bytes per thread if everything is aligned.
 #include "reference/cuda/kernels/virtual_ranks.h"
 
 #include "reference/cuda/kernels/memory.cuh"
@@ -15,19 +15,18 @@ struct Counts {
   Shared<int> before[max_exchange_counts];
 };
 
-/// The counts of all ranks, and what follows from them.
 struct Routes {
   const TokenExchangeArgs& args;
   Counts& counts;
 
-  /// A rank's rows for the experts before this one.
+  /// A rank's rows for experts before `expert`.
   __device__ __forceinline__ int before(int rank, int expert) const {
     return counts.before[rank * (args.experts + 1) + expert];
   }
   __device__ __forceinline__ int size(int rank, int expert) const {
     return before(rank, expert + 1) - before(rank, expert);
   }
-  /// All ranks' rows for the experts from `first` up to `expert`.
+  /// All ranks' rows for experts in [first, expert).
   __device__ __forceinline__ std::int64_t between(int first, int expert) const {
     std::int64_t rows = 0;
     for (int rank = 0; rank < args.ranks; ++rank) rows += before(rank, expert) - before(rank, first);
@@ -35,7 +34,7 @@ struct Routes {
   }
 };
 
-/// A warp per rank adds up its sizes, 32 experts at a time.
+/// A warp per rank sums its sizes, 32 experts at a time.
 __device__ __forceinline__ void count_rows(const TokenExchangeArgs& args, Counts& counts) {
   const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
   for (int rank = static_cast<int>(threadIdx.x) / warp_lanes; rank < args.ranks; rank += warps) {
@@ -63,7 +62,7 @@ __device__ __forceinline__ void count_rows(const TokenExchangeArgs& args, Counts
   __syncthreads();
 }
 
-/// The last expert in [first, first + count) before which there are no more than `row` rows, by `rows_before(expert)`.
+/// The last expert in [first, first + count) with rows_before(expert) <= row.
 template <class RowsBefore>
 __device__ __forceinline__ int expert_of(int first, int count, std::int64_t row, const RowsBefore& rows_before) {
   int low = first, high = first + count;
@@ -74,7 +73,7 @@ __device__ __forceinline__ int expert_of(int first, int count, std::int64_t row,
   return low;
 }
 
-/// Where a row comes from; rank -1: from nowhere, and is 0.
+/// Source of a row; rank -1: none, the row is 0.
 struct RowSource {
   int rank;
   std::int64_t row;

@@ -1,6 +1,6 @@
-// Pairs are placed without atomic additions, so that they stay in order: a block per stretch of pairs counts those of
-// each expert, and a pair's place is where its stretch begins among its expert's, and how many of the stretch are
-// before it. Rows move 16 bytes at a time where everything is aligned, else by single elements.
+// Pairs are placed without atomics, so that they stay in order. A block per stretch of pairs counts those of each
+// expert; a pair's place is its stretch's start plus the number before it in the stretch.
+// Rows move 16 bytes at a time if everything is aligned, else by elements.
 #include "reference/cuda/kernels/tokens.h"
 
 #include "reference/cuda/kernels/number.cuh"
@@ -17,7 +17,7 @@ struct Stretch {
   Shared<int> experts[stretch];
 };
 
-/// The expert of each pair of a stretch, counted from the first; -1 for those of other ranks.
+/// The expert of each pair of a stretch, relative to the first; -1 for those of other ranks.
 __device__ __forceinline__ int read_stretch(const GroupTokensArgs& args, Stretch& shared) {
   const std::int64_t pair = static_cast<std::int64_t>(blockIdx.x) * stretch + threadIdx.x;
   int expert = -1;
@@ -43,7 +43,7 @@ struct ScanArgs {
   std::int64_t count;
 };
 
-/// One block: counts become sums of those before; behind them the sum of all.
+/// One block: replaces counts by exclusive prefix sums, followed by the total.
 __global__ void __launch_bounds__(scan_threads) scan_counts_kernel(ScanArgs args) {
   auto& warps = shared_storage<PerWarp<int>>();
   const std::int64_t each = (args.count + scan_threads - 1) / scan_threads;
@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(threads) unpermute_kernel(TokenRowsArgs args) 
         weights[j] = there && args.weights != nullptr ? load(static_cast<const W*>(args.weights) + pair) : W(1);
         if (places[j] >= args.n) places[j] = -1;
       }
-      // Where there is no row, the first is loaded and left alone: a branch would wait for the loads before it.
+      // Without a row, loads and ignores the first: a branch would wait for the loads before it.
 #pragma unroll
       for (int j = 0; j < in_flight; ++j)
         rows[j] = load_pack<N>(static_cast<const T*>(args.x) + (places[j] < 0 ? 0 : places[j]) * args.h + place.column);
@@ -170,7 +170,6 @@ __global__ void __launch_bounds__(threads) unpermute_kernel(TokenRowsArgs args) 
   }
 }
 
-/// A warp per pair.
 template <class T, int N>
 __global__ void __launch_bounds__(threads) pair_dot_kernel(TokenRowsArgs args) {
   using W = Wide<T>;
@@ -205,7 +204,7 @@ __global__ void __launch_bounds__(threads) pair_dot_kernel(TokenRowsArgs args) {
   }
 }
 
-/// Calls launch_with(the type, a constant: elements of a pack, which rows are made of).
+/// Calls launch_with(type, constant: elements per pack that rows consist of).
 template <class LaunchWith>
 void with_packs(const TokenRowsArgs& args, const LaunchWith& launch_with) {
   with_any_type(args.data, [&](auto type) {
@@ -249,7 +248,7 @@ void launch_unpermute_tokens(const TokenRowsArgs& args, cudaStream_t stream) {
 }
 
 void launch_unpermute_backward_weights(const TokenRowsArgs& args, cudaStream_t stream) {
-  // The sum is f32 whatever `to` is aligned to.
+  // The sum is f32, whatever the alignment of `to`.
   TokenRowsArgs rows = args;
   rows.to = nullptr;
   with_packs(rows, [&](auto type, auto n) {

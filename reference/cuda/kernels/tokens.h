@@ -1,14 +1,13 @@
-// What is done by token, as launches: look-up of rows and the scatter-add that is its gradient; routing to experts;
-// tokens sorted by expert, moved there, and summed up again. Meaning: embedding.h, routing.h and token_groups.h of
-// reference/ops.
+// Launches on tokens: embedding and its gradient, expert routing, sorting by expert, and moves to and from experts.
+// Meaning: embedding.h, routing.h and token_groups.h in reference/ops.
 #pragma once
 
 #include "reference/cuda/kernels/launch.h"
 
 namespace gpubench::cuda {
 
-/// y[i] = table[tokens[i] - first], bit for bit, for elements of any size. A token outside the table gives bytes of 0,
-/// and one outside the vocabulary bytes of 0xFF: NaN.
+/// y[i] = table[tokens[i] - first], bit-exact, for any element size. A token outside the table gives zero bytes; one
+/// outside the vocabulary gives bytes 0xFF: NaN.
 struct EmbeddingForwardArgs {
   int element_bytes = 4;
   const void* table = nullptr;
@@ -20,9 +19,9 @@ struct EmbeddingForwardArgs {
 
 void launch_embedding_forward(const EmbeddingForwardArgs& args, cudaStream_t stream);
 
-/// dtable[v] = sum of dy over the rows whose token is first + v, the same bits every time; 0 where there are none.
-/// Tokens outside the table count nowhere, nor does padding_token (-1: none). Where it `adds`, dtable[v] is a summand
-/// as well, and stays as it is where there are none. dy and dtable have one type.
+/// dtable[v] = sum of dy over rows whose token is first + v, or 0; deterministic.
+/// Tokens outside the table and padding_token (-1: none) are skipped. With `adds`, the sum is added to dtable[v]; rows
+/// without tokens do not change. dy and dtable have one type.
 struct EmbeddingBackwardArgs {
   Element data = Element::f32;
   bool adds = false;
@@ -30,17 +29,17 @@ struct EmbeddingBackwardArgs {
   const int* tokens = nullptr;
   void* dtable = nullptr;
   std::int64_t first = 0, padding_token = -1;
-  std::int64_t rows = 0, tokens_count = 0, columns = 0;  ///< fewer than 2^31 tokens and rows of the table
+  std::int64_t rows = 0, tokens_count = 0, columns = 0;  ///< tokens and table rows: fewer than 2^31
   std::int64_t dy_stride = 0, dtable_stride = 0;
   int* scratch = nullptr;  ///< embedding_backward_scratch() integers
 };
 
 [[nodiscard]] std::int64_t embedding_backward_scratch(std::int64_t rows, std::int64_t tokens);
 
-/// Seven launches: five that find each token's places; the sums of rare tokens; those of frequent ones.
+/// Seven launches: five find each token's places, then sums of rare tokens and of frequent tokens.
 void launch_embedding_backward(const EmbeddingBackwardArgs& args, int multiprocessors, cudaStream_t stream);
 
-/// reference/ops/routing.h; all row-major. Weights and biases are f32, or f64 for f64 logits.
+/// reference/ops/routing.h; row-major. Weights and biases are f32 (f64 for f64 logits).
 struct RoutingArgs {
   Element data = Element::f32;
   bool softmax = true, normalize = false;
@@ -48,7 +47,7 @@ struct RoutingArgs {
   std::int64_t tokens = 0;
   int experts = 0, k = 1;  ///< k <= max_routed
   const void *logits = nullptr, *bias = nullptr;
-  int* indices = nullptr;  ///< written by the forward, read by the backward
+  int* indices = nullptr;  ///< output of the forward, input of the backward
   void* weights = nullptr;
   const void* dweights = nullptr;
   void* dlogits = nullptr;
@@ -59,7 +58,7 @@ inline constexpr int max_routed = 32;
 void launch_routing_forward(const RoutingArgs& args, cudaStream_t stream);
 void launch_routing_backward(const RoutingArgs& args, cudaStream_t stream);
 
-// All row-major.
+// Row-major.
 
 struct GroupTokensArgs {
   const int* indices = nullptr;
@@ -70,10 +69,10 @@ struct GroupTokensArgs {
 
 [[nodiscard]] std::int64_t group_tokens_scratch(std::int64_t pairs, std::int64_t experts);
 
-/// Three launches: counts of stretches of the pairs, where each stretch's begin, and the places.
+/// Three launches: counts per stretch of pairs, start of each stretch, places.
 void launch_group_tokens(const GroupTokensArgs& args, cudaStream_t stream);
 
-/// t tokens of k pairs, n rows of h elements. Weights are f32, or f64 with f64 data; null: 1 each.
+/// t tokens of k pairs, n rows of h elements. Weights are f32 (f64 for f64 data); null: 1.
 struct TokenRowsArgs {
   Element data = Element::f32;
   std::int64_t t = 0, k = 1, n = 0, h = 0;

@@ -1,7 +1,7 @@
-// How fast attention runs beside gemm on the same backend and at the same precision, in alternating blocks of one
-// process, so that whatever else the machine does meets both. Not a test: it prints ratios, people judge them.
+// Attention's rate relative to gemm on the same backend and precision, in alternating blocks of one process, so that
+// disturbances affect both. Prints ratios; not a test.
 //
-//   attention_bench [seconds per case]
+// attention_bench [seconds per case]
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -36,7 +36,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Forward, backward, and a batched gemm of one product's size per head: q k^T of all heads.
+// Forward, backward, and a batched gemm with q k^T of all heads.
 Program program_of(const Case& c) {
   const AttentionExtents& e = c.extents;
   Program program;
@@ -77,7 +77,7 @@ void measure(const Case& c, double seconds) {
   const auto start = std::chrono::steady_clock::now();
   do {
     for (int op = 0; op < 3; ++op) {
-      (void)seconds_of(run.launch(op));  // warms the caches again after another op
+      (void)seconds_of(run.launch(op));  // warms the caches after another op
       for (int i = 0; i < 3; ++i) rates[op].push_back(flop[op] / seconds_of(run.launch(op)));
     }
   } while (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < seconds);

@@ -1,5 +1,5 @@
-// Attention on the CPU, forward and backward, against the textbook: lengths that fill no block, widths that fill no
-// vector, grouped queries, packed operands, masks; blocks of 64 queries, and 128 of them backward, chunks of 512 keys.
+// Attention on the CPU, forward and backward, against the textbook. Blocks have 64 queries (backward: 128), chunks 512
+// keys; sizes here do not fill blocks or vectors.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -40,14 +40,14 @@ TEST(Attention, ANanKeyReachesOnlyTheQueriesThatSeeIt) {
   testing::expect_a_nan_key_to_reach_what_sees_it(cpu_contract());
 }
 
-// In the middle of a block of queries, at its ends, in the second chunk of keys. Such a block is computed another way,
-// which rounds otherwise.
+// Inside a block of queries, at its ends, in the second chunk of keys. Such a block takes another path, with other
+// rounding.
 TEST(Attention, ANanOrInfiniteValueReachesOnlyTheQueriesThatSeeIt) {
   for (const std::int64_t place : {0, 63, 64, 100, 511, 530, 599})
     testing::expect_a_wrong_value_to_reach_what_sees_it(cpu_contract(), 600, place, 0.02);
 }
 
-// Widths of a part of a block, of one, and beyond.
+// Widths below, at and above a block.
 TEST(Attention, PartsOfTheKeysAreJoinedWithinTheirBounds) {
   testing::expect_bounds_of_merged_parts(cpu_contract(), types, {{1, 1, 1, 1}, {2, 9, 3, 40}, {1, 5, 2, 300}});
 }
@@ -62,12 +62,12 @@ std::vector<AttentionVariant> settings() {
     };
     for (const std::int64_t s : {1, 17, 127, 129, 200}) add({1, s, 2, 2, 64});
     for (const std::int64_t d : {8, 80, 128}) add({1, 70, 2, 2, d});
-    add({1, 33, 1, 1, 7});      // rows of bf16 that start at odd multiples of 2 bytes
+    add({1, 33, 1, 1, 7});      // rows of bf16 at odd multiples of 2 bytes
     add({1, 600, 1, 1, 16});    // more keys than a chunk
     add({2, 90, 8, 2, 32}, 0);  // grouped, packed
     add({2, 65, 3, 3, 64}, 0, 0.5);
     add({1, 300, 3, 1, 16});  // one kv head for all threads
-    add({4, 70, 16, 8, 32});  // a kv head for each thread, many times over
+    add({4, 70, 16, 8, 32});  // many kv heads per thread
   }
   return all;
 }
@@ -96,8 +96,8 @@ TEST_P(BothTypes, RepeatBitByBit) {
   }
 }
 
-// Blocks of a head do not know who computes them, nor whether one thread has all of a head (six heads: one thread alone
-// has) or they are dealt out. dk and dv too, as no key's sums are split; dq is added up in shares.
+// A block's result does not depend on the thread that computes it, or on how a head's blocks are distributed. With six
+// heads, only a single thread handles whole heads. dk and dv too, whose sums are not split; dq is summed in shares.
 TEST_P(BothTypes, GiveTheSameBitsOnOneTwoAndFiveThreads) {
   const AttentionProgram p({"", {6, 150, 2, 1, 32, 150}, {.scale = 0.18}}, GetParam(), AttentionPasses::chained);
   std::vector<std::vector<std::byte>> first;

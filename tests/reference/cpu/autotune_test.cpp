@@ -1,5 +1,4 @@
-// Choosing among the ways of computing a product: each is right, and the choice is kept, remembered or
-// pinned.
+// Choosing among implementations of a product: each is right, and choices are kept, remembered or pinned.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -28,7 +27,7 @@ Program product(std::int64_t size, const Gemm& attributes) {
   return program;
 }
 
-// 2^29 operations, from which on ways are tried.
+// 2^29 operations, the threshold for trying candidates.
 constexpr std::int64_t h = 64, channels = 256;
 
 Program pointwise_convolution(OpKind kind, DType type) {
@@ -55,7 +54,7 @@ std::vector<TensorSpec> specs_of(const Program& program) {
   return specs;
 }
 
-/// The names of all ways, as a refusal lists them.
+/// Names of all candidates, from a refusal.
 std::set<std::string> ways_of(const Program& program) {
   const std::string text = testing::refusal(shared_backend(), program, "none"), before = "expected one of ",
                     between = ", ";
@@ -71,9 +70,9 @@ std::set<std::string> ways_of(const Program& program) {
   return names;
 }
 
-/// Below AVX-512 oneDNN 2 has one way of an f32 product.
+/// oneDNN 2 has one candidate for f32 products below AVX-512.
 bool has_one_way_of_a_product() {
-  (void)shared_backend();  // limits the library to what works
+  (void)shared_backend();  // limits oneDNN to usable instruction sets
   return !cpu::onednn_isa().starts_with("avx512") && ways_of(product(704, {})).size() < 2;
 }
 
@@ -97,7 +96,7 @@ TEST(CpuAutotune, EveryWayOfAProductIsRight) {
   }
 }
 
-/// Extents that end in the middle of what own block products take at a time, in every direction.
+/// Extents that end inside the own products' blocks in every direction.
 Program bf16_product(DType sums, const Gemm& attributes) {
   constexpr std::int64_t m = 352, n = 1056, k = 800;
   Program program;
@@ -141,11 +140,11 @@ TEST(CpuAutotune, OwnBlockProductsGiveTheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
-// 12 s: each way in all three directions and both types, judged whole.
+// 12 s: each candidate in all three passes and both types, judged entirely.
 TEST(CpuAutotune, EveryWayOfAConvolutionByASinglePixelIsRight) {
   (void)shared_backend();
   for (const DType type : {DType::f32, DType::bf16}) {
-    if (type == DType::bf16 && !cpu::onednn_multiplies_bf16()) continue;  // the ways in f32
+    if (type == DType::bf16 && !cpu::onednn_multiplies_bf16()) continue;  // without bf16, candidates are those of f32
     for (const OpKind& kind : {conv2d_forward_kind, conv2d_backward_data_kind, conv2d_backward_filter_kind})
       expect_all_ways_right(pointwise_convolution(kind, type));
   }

@@ -1,5 +1,4 @@
-// Small products against sums written out: whole numbers small enough that every f32 sum is exact, so equality is
-// asked.
+// Small products against explicit sums: whole numbers give exact f32 sums, so results must be equal.
 #include "reference/cpu/block_matmul.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +14,7 @@ namespace block_matmul_test {
 
 using Multiply = void (*)(const BlockExtents&, Rows<const bf16>, const bf16*, Rows<float>, bool);
 
-// Whole numbers in [-3, 3]; exact in bf16, and sums of 160 products stay far below 2^24.
+// Whole numbers in [-3, 3]: exact in bf16, and sums of 160 products stay far below 2^24.
 template <class T>
 std::vector<T> whole_numbers(std::int64_t count, std::uint32_t seed) {
   std::vector<T> values;
@@ -31,7 +30,7 @@ float at(const std::vector<T>& values, std::int64_t index) {
   return widen(values[static_cast<std::size_t>(index)]);
 }
 
-// c += a b on blocks with gaps between rows, b packed with more of k than is used.
+// c += a b on blocks with gaps between rows, with only part of the packed k.
 template <class T, class Product>
 void expect_exact_products(const Product& product) {
   constexpr std::int64_t m = 64, n = 96, k = 64, packed_k = 160, a_stride = 70, b_stride = 100, c_stride = 112;
@@ -48,7 +47,7 @@ void expect_exact_products(const Product& product) {
       for (std::int64_t j = 0; j < c_stride; ++j) {
         float sum = 0.0F;
         for (std::int64_t p = 0; p < k && j < n; ++p) sum += at(a, i * a_stride + p) * at(b, p * b_stride + j);
-        // The second time round the same products come on top; the gaps stay.
+        // The second pass adds the same products; the gaps stay.
         const float want = j >= n ? 5.0F : (accumulate ? 2.0F * sum : sum);
         ASSERT_EQ(at(c, i * c_stride + j), want) << "row " << i << " column " << j << " accumulate " << accumulate;
       }
@@ -120,7 +119,7 @@ TEST_P(BlockMatmul, PadsWithZeros) {
 
   for (std::int64_t row = 0; row < 32; ++row) {
     for (std::int64_t column = 0; column < 40; ++column) {
-      // Row and column padding are zero up to 32; beyond lies what belongs to others.
+      // Padding is zero up to 32; memory beyond must not change.
       const float want = column >= 32 ? 7.0F : (row < 3 && column < 5 ? 2.0F : 0.0F);
       ASSERT_EQ(at(to, row * 40 + column), want) << row << ", " << column;
     }

@@ -1,4 +1,4 @@
-// Products of block-scaled operands on the CPU, against the textbook; and what codes stand for, bit for bit.
+// Products of block-scaled operands on the CPU, against the textbook; and values of codes, bit for bit.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -31,7 +31,7 @@ TEST(BlockScaledGemm, EveryFormatAndOddShapeIsRight) {
   }
 }
 
-// Of 2^-127 to 2^-121 and 2^110 to 2^116: dense copies of one operand are subnormal in part, and the products are not.
+// 2^-127 to 2^-121 and 2^110 to 2^116: dense copies of one operand are partly subnormal, but the products are not.
 TEST(BlockScaledGemm, SubnormalOperandsCount) {
   for (const BlockScaledTypes& types : {testing::mxfp8, testing::mxfp8_mixed, testing::mxfp4}) {
     const BlockScaledProgram p(types, {.m = 20, .n = 24, .k = 128}, DType::f32);
@@ -45,8 +45,8 @@ TEST(BlockScaledGemm, SubnormalOperandsCount) {
   }
 }
 
-// Every code times every scale that f32 can hold, by a product with the identity; NaN codes are left out, for a NaN
-// times 0 is one.
+// Every code times every scale within f32's range, by a product with the identity; without NaN codes, since NaN times 0
+// is NaN.
 void expect_every_code(DType type, DType scales, int last_scale) {
   const std::int64_t k = 32, block = block_of_scale(scales), codes = std::int64_t{1} << bits_of(type);
   const std::int64_t rows_each = codes / std::min(codes, k), rows = (last_scale + 1) * rows_each;
@@ -97,7 +97,7 @@ TEST(BlockScaledGemm, AScaleThatIsNoNumberMakesItsRowNaN) {
     ProgramRun run(shared_backend(), p.program);
     p.fill(run);
     std::vector<double> scales = run.get(p.blocks_a);
-    scales[scales.size() / 3] = types.scales == DType::u8 ? 255.0 : std::nan("");  // the second row's first
+    scales[scales.size() / 3] = types.scales == DType::u8 ? 255.0 : std::nan("");  // the first of the second row
     run.set(p.blocks_a, scales);
 
     EXPECT_EQ(run_and_judge(run), "");
@@ -109,7 +109,7 @@ TEST(BlockScaledGemm, WhatItLacksIsUnsupportedByName) {
   for (const Gemm& attributes : {Gemm{.beta = 1.0}, Gemm{.epilogue = Gemm::Epilogue::gelu}}) {
     const BlockScaledProgram p(testing::mxfp8, {.m = 4, .n = 4, .k = 32}, DType::f32, attributes);
     const std::string words = testing::refusal(shared_backend(), p.program);
-    EXPECT_NE(words.find("expected neither beta nor GELU behind block-scaled operands"), std::string::npos) << words;
+    EXPECT_NE(words.find("expected neither beta nor GELU with block-scaled operands"), std::string::npos) << words;
   }
 }
 

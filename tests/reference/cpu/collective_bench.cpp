@@ -1,10 +1,9 @@
-// How fast CPU ranks reduce: large messages as a share of what the machine copies, small ones against a bare barrier.
+// Rate of all_reduce on CPU ranks: large messages relative to a copy, small ones relative to a barrier.
 //
-// An all_reduce of S bytes on n ranks reads and writes n S bytes each, wherever the sums are made: 2 n S / copy
-// bandwidth is the least it can take. Each iteration runs the reduction and a copy of as many bytes, alternating, so
-// that both meet the same state of the machine; of_copy is the copy's time over the reduction's (medians). The smallest
-// message is compared with two threads that meet at a barrier and do nothing: over_barrier is the reduction's latency
-// over theirs.
+// An all_reduce of S bytes on n ranks reads and writes n S bytes each, so it takes at least 2 n S / copy bandwidth.
+// Iterations alternate the reduction and a copy of equally many bytes; of_copy is the copy's time over the reduction's
+// (medians).
+// The smallest message is compared with an empty barrier of two threads: over_barrier is the ratio of the latencies.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -37,7 +36,6 @@ Program all_reduce_of(std::int64_t elements) {
   return p;
 }
 
-/// A bound program of one op, filled with ones.
 struct Bound {
   Bound(Backend& on, Program program) : backend(on), run(on, std::move(program)) {
     for (std::size_t i = 0; i < run.program().values().size(); ++i) {
@@ -47,7 +45,7 @@ struct Bound {
     }
     run.run();
   }
-  /// Nanoseconds of one run among `batch`.
+  /// Nanoseconds per run.
   double time(std::int64_t batch) {
     const std::vector<Launch> launch{run.launch(0)};
     return backend.time(launch, {1, batch, 1, 0.0}).wall_ns[0] / static_cast<double>(batch);
@@ -75,7 +73,7 @@ void large_all_reduce(benchmark::State& state) {
 }
 BENCHMARK(large_all_reduce)->Arg(1 << 20)->Arg(64 << 20)->UseManualTime()->Unit(benchmark::kMicrosecond);
 
-/// Nanoseconds of a meeting of two threads that are where the ranks are.
+/// Nanoseconds per barrier of two threads on the ranks' processors.
 double barrier_ns(std::int64_t meetings) {
   RankSet set = open_cpu_ranks(ranks);
   RankBarrier barrier(ranks, 20000);

@@ -32,7 +32,7 @@ const Case cases[] = {
     // A kernel of oneDNN 2.6 for AVX2 writes outside its buffers.
     {"strided_pointwise_of_7_channels", 2, 28, 28, 7, 64, 1, 1, {2, 2, 0, 0, 1, 1, 1}},
     {"strided_pointwise_of_3_channels", 2, 28, 28, 3, 24, 1, 1, {2, 2, 0, 0, 1, 1, 1}},
-    // Products of own blocks, below AVX-512.
+    // Own block products, below AVX-512.
     {"blocks", 2, 5, 15, 32, 64, 3, 3, {1, 1, 1, 1, 1, 1, 1}},
     {"strided_blocks", 1, 15, 30, 4, 32, 7, 7, {2, 2, 3, 3, 1, 1, 1}},
     {"blocks_without_padding", 3, 6, 19, 33, 32, 3, 4, {}},
@@ -73,7 +73,7 @@ TEST(Conv2dBlocks, TakeWideRowsWhereThereIsNoAvx512) {
     run.run();
     const bool own_refusal = width >= 14 && (hwy::SupportedTargets() & HWY_AVX3) == 0;
     EXPECT_EQ(run.implementation(0).starts_with("gpubench:"), own_refusal) << run.implementation(0);
-    // The library's way can be asked for.
+    // oneDNN's implementation can be pinned.
     const std::string ways = testing::refusal(shared_backend(), program, "another");
     EXPECT_NE(ways.find("onednn:"), std::string::npos) << ways;
     EXPECT_EQ(ways.find("gpubench:") != std::string::npos, own_refusal) << ways;

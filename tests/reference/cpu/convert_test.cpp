@@ -1,5 +1,5 @@
-// Every number of the narrow types, and every way that an f32 can lie between two of them, against the harness' own
-// conversions (harness/core/dtype.h), with each instruction set.
+// Every number of the narrow types, and every position of an f32 between two of them, against the harness's conversions
+// (harness/core/dtype.h), with each instruction set.
 #include "reference/cpu/runs.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace convert_test {
 class Convert : public gpubench::testing::EachTarget {};
 GPUBENCH_ON_EACH_TARGET(Convert);
 
-// Which NaN it is may differ.
+// NaN payloads may differ.
 bool same(float a, float b) {
   return std::isnan(b) ? std::isnan(a) : std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
 }
@@ -38,7 +38,7 @@ TEST_P(Convert, WidensEveryNumberExactly) {
   }
 }
 
-// Around every number of the type: itself, the f32 next to it on both sides, the middle to the next and its neighbours.
+// Around every number of the type: the number, its f32 neighbours, the midpoint to the next and its neighbours.
 TEST_P(Convert, RoundsToTheNearestEvenNumber) {
   for (const DType type : {DType::f16, DType::bf16}) {
     std::vector<float> wide{1e30F, -1e30F, 65519.996F, 65520.0F, 1e-10F, -1e-10F, 1e-42F, INFINITY, NAN, -NAN};

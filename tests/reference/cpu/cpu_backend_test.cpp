@@ -1,4 +1,4 @@
-// The frame of the CPU backend: what it says of itself, memory, order of work, and how a round is timed.
+// The CPU backend's device description, memory, order of work, and timing of rounds.
 #include "reference/cpu/cpu_backend.h"
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ TEST(CpuBackend, GivesAlignedMemoryOfAnySizeAndMovesBytes) {
   }
 }
 
-// Up to sizes that are cut over threads and stored around the caches.
+// Sizes up to those that are split over threads and streamed.
 TEST(CpuBackend, FillsAndCopiesEveryByteAndNoOther) {
   for (const int threads : {1, 3}) {
     const std::unique_ptr<Backend> backend = open_cpu_backend(threads);
@@ -148,7 +148,7 @@ TEST(CpuBackend, WarmsUpForAsLongAsAsked) {
   const Clock::time_point before = Clock::now();
   (void)shared_backend().time(one, {1, 1, 0, 1e-3});
   ASSERT_GE(calls.size(), 2U);
-  EXPECT_GE(calls.back() - before, std::chrono::milliseconds(1));  // the last one is the sample
+  EXPECT_GE(calls.back() - before, std::chrono::milliseconds(1));  // the last call is the sample
 }
 
 TEST(CpuBackend, RefusesARoundOfNothing) {

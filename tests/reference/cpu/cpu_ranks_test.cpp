@@ -1,4 +1,4 @@
-// CPU ranks: the contract of all communicators, and what is theirs alone.
+// CPU ranks: the contract of all communicators, and properties specific to them.
 #include "reference/cpu/cpu_backend.h"
 
 #include <gtest/gtest.h>

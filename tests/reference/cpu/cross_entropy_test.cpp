@@ -1,4 +1,3 @@
-// Cross-entropy and its gradient on the CPU, in two ops and in one, against the textbook.
 #include <gtest/gtest.h>
 
 #include "tests/reference/cpu/textbook_judge.h"
@@ -46,7 +45,7 @@ TEST(CrossEntropyTerms, WhereEveryRowIsIgnoredTheLossIsNaNAndNothingHasAGradient
 
 TEST(CountLabels, CountsThoseThatDo) { testing::expect_labels_to_be_counted(cpu_contract()); }
 
-// Gradients of more than half of the caches are stored around them.
+// Gradients larger than half of the caches are streamed.
 TEST(CrossEntropyForwardBackward, LargeGradientsLieWithinTheirBounds) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
     const testing::LossProgram p({true, false}, dtype, 211, 50257);

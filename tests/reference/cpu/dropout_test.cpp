@@ -14,7 +14,7 @@ TEST(Dropout, EveryLayoutAndTypeIsWithinItsBound) {
   testing::expect_bounds_in_every_type(cpu_contract(), testing::dropout_programs);
 }
 
-// Large enough to be stored around the caches, on several threads.
+// Large enough to be streamed, on several threads.
 TEST(Dropout, ALargeTensorHasTheSameMask) {
   Program program;
   const ValueId x = program.add(tensor("x", DType::bf16, {8192, 4100}, Role::activation));

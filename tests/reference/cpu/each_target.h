@@ -1,4 +1,4 @@
-// Tests that run once with each instruction set that Highway compiles kernels for and this processor has.
+// Tests that run once per Highway instruction set that this processor has.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace gpubench::testing {
 class EachTarget : public ::testing::TestWithParam<std::int64_t> {
  protected:
   void SetUp() override {
-    (void)cpu::usable_isa();  // which chooses, the first time that it is asked
+    (void)cpu::usable_isa();  // chooses the instruction set at the first call
     if ((hwy::SupportedTargets() & GetParam()) == 0) GTEST_SKIP() << "not on this processor";
     hwy::DisableTargets(~GetParam());
   }

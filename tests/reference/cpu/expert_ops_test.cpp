@@ -1,4 +1,3 @@
-// Softmax and what mixtures of experts are made of, on the CPU, against the textbook.
 #include <gtest/gtest.h>
 
 #include "tests/reference/cpu/textbook_judge.h"

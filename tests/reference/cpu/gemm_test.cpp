@@ -1,4 +1,4 @@
-// gemm on the CPU, against the textbook: shapes that fill no tile, every transpose, every attribute and type.
+// gemm on the CPU, against the textbook: partial tiles, every transpose, attribute and type.
 #include <gtest/gtest.h>
 
 #include "reference/cpu/usable_isa.h"
@@ -81,7 +81,7 @@ TEST(Gemm, GeluAndItsSlopeAreWithinTheBoundsOfUnroundedSums) {
 
 TEST(Gemm, ReadsAndWritesPartsOfPackedTensors) { testing::expect_bounds_of_packed_operands(cpu_contract()); }
 
-// The factors of 8-bit operands are no powers of two: they belong to the sums, where they round nothing on the way.
+// The factors are not powers of two, so they must scale the sums, before any rounding.
 TEST(Gemm, ScalesTheSumsOf8BitOperands) {
   for (const DType a_type : {DType::f8_e4m3, DType::f8_e5m2}) {
     for (const std::int64_t k : {1, 40, 700}) {

@@ -1,9 +1,8 @@
-// How fast the memory-bound ops run, as a share of the machine's own triad: 256 MB per f32 array, through the backend.
+// Rate of memory-bound ops relative to the f32 triad: 256 MB per f32 array, through the backend.
 //
-// Each iteration runs the op once and the f32 triad once, alternating, so that both meet the same state of the machine;
-// the time shown is the op's. GB_per_s is the op's algorithmic rate (median), of_triad its ratio to the triad's
-// (medians), with bytes as the op's cost counts them. A fused op alternates also with the ops that it stands for:
-// of_two_ops is their time over its own.
+// Iterations alternate the op and the triad. The displayed time is the op's. GB_per_s is its algorithmic rate (median),
+// of_triad the ratio to the triad's, with bytes as in the op's cost. A fused op also alternates with the ops that it
+// replaces: of_two_ops is their time over its time.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -40,20 +39,19 @@ constexpr std::int64_t elements = 64 << 20;  // 256 MiB of f32
 constexpr std::int64_t columns = 768;
 constexpr std::int64_t rows = elements / columns;
 
-/// Numbers between 0.5 and 1.5 that are valid as moments, gradients and logits alike; whole numbers where wanted.
+/// Numbers from 0.5 to 1.5, valid as moments, gradients and logits; whole numbers for integer types.
 void fill(const Tensor& tensor) {
   const std::int64_t count = tensor.spec.shape.elements();
   for (std::int64_t i = 0; i < count; ++i) {
     const float value = 0.5F + static_cast<float>(i % 1021) / 1021.0F;
     if (tensor.spec.dtype == DType::f32) reinterpret_cast<float*>(tensor.data)[i] = value;
     if (tensor.spec.dtype == DType::bf16) reinterpret_cast<cpu::bf16*>(tensor.data)[i] = cpu::narrow<cpu::bf16>(value);
-    // Rows of a table or of tokens, in an order that no cache helps.
+    // Rows in an order without cache hits.
     if (tensor.spec.dtype == DType::i32)
       reinterpret_cast<std::int32_t*>(tensor.data)[i] = static_cast<std::int32_t>(1 + i * 7919 % count);
   }
 }
 
-/// The ops of a program, bound to memory of its own.
 class BoundOps {
  public:
   explicit BoundOps(const Program& program) {
@@ -63,7 +61,7 @@ class BoundOps {
     for (const OpCall& call : program.ops()) bind(program, call);
   }
 
-  /// Seconds of one run.
+  /// Seconds per run.
   double run() const {
     const auto begin = std::chrono::steady_clock::now();
     for (const Launch& launch : launches_) testing::shared_backend().run(launch);
@@ -178,7 +176,7 @@ Program residual_norm_program(DType dtype, bool fused) {
   return program;
 }
 
-/// The widest activations of ResNet-50: 256 channels of 56 x 56 pixels.
+/// ResNet-50's widest activations: 256 channels of 56 x 56 pixels.
 Program batch_norm_relu_program(DType dtype, bool fused) {
   Program program;
   const std::int64_t channels = 256;
@@ -198,7 +196,7 @@ Program batch_norm_relu_program(DType dtype, bool fused) {
   return program;
 }
 
-/// The gradients of that, of two gradients of y where it has a residual.
+/// The gradients, of two gradients of y with a residual.
 Program batch_norm_relu_backward_program(DType dtype, bool residual, bool fused) {
   Program program;
   const std::int64_t channels = 256;

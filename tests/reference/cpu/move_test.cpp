@@ -1,4 +1,4 @@
-// copy, repeat_rows, transpose and reorder on the CPU: the same bits elsewhere, to and from blocks, too.
+// copy, repeat_rows, transpose and reorder on the CPU: bit-exact moves, also to and from blocked layouts.
 #include <gtest/gtest.h>
 
 #include "tests/reference/cpu/textbook_judge.h"
@@ -26,7 +26,7 @@ TEST(Reorder, KeepsTheLogicalTensorInAnyLayout) {
   testing::expect_reorders(cpu_contract(), image,
                            {Layout::row_major(image), Layout::ordered(image, std::vector<int>{0, 2, 3, 1}),
                             Layout::blocked(image, {{1, 16}})});
-  const Shape filter{40, 33, 3, 2};  // o, i, h, w; the last: bf16 pairs, as AMX and VNNI want
+  const Shape filter{40, 33, 3, 2};  // o, i, h, w; the last layout has bf16 pairs, as for AMX and VNNI
   testing::expect_reorders(cpu_contract(), filter,
                            {Layout::row_major(filter), Layout::blocked(filter, {{1, 16}, {0, 16}}),
                             Layout::blocked(filter, {{1, 8}, {0, 16}, {1, 2}})});

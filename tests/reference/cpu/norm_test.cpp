@@ -1,5 +1,5 @@
-// Layer, root mean square and batch normalization and a residual connection with its norm on the CPU, against the
-// textbook: rows that are constant, nearly so, or far from zero; odd widths.
+// Layer norm, RMS norm, batch norm, and norms with a residual on the CPU, against the textbook: rows that are constant,
+// nearly constant, or far from zero; odd widths.
 #include <gtest/gtest.h>
 
 #include "tests/reference/cpu/textbook_judge.h"
@@ -50,7 +50,7 @@ TEST(BatchNorm, EveryShapeAndTypeIsWithinItsBound) {
   testing::expect_bounds_in_every_type(cpu_contract(), testing::batch_norm_programs);
 }
 
-// Outputs of more than half of the caches are stored around them.
+// Outputs larger than half of the caches are streamed.
 TEST(Norm, LargeOutputsLieWithinTheirBounds) {
   for (const auto& [kind, dtype] : {std::pair{NormKind::layer, DType::f32},
                                     {NormKind::rms, DType::f32},

@@ -1,4 +1,4 @@
-// Keeps a run of these tests to kernels for one of Highway's instruction sets: GPUBENCH_TEST_TARGET=AVX2 or SSE4.
+// Limits these tests to one of Highway's instruction sets: GPUBENCH_TEST_TARGET=AVX2 or SSE4.
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
@@ -15,7 +15,7 @@ class OneTarget : public ::testing::Environment {
   void SetUp() override {
     const char* name = std::getenv("GPUBENCH_TEST_TARGET");
     if (name == nullptr) return;
-    (void)usable_isa();  // which chooses, the first time that it is asked
+    (void)usable_isa();  // chooses the instruction set at the first call
     for (const std::int64_t target : testing::targets) {
       if (std::string_view(hwy::TargetName(target)) != name) continue;
       if ((hwy::SupportedTargets() & target) == 0) GTEST_SKIP() << "this processor lacks " << name;

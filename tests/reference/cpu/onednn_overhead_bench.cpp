@@ -1,9 +1,8 @@
-// What the backend costs on top of oneDNN: gemm and convolution through Backend::time() against a plain loop over the
-// same primitive, in alternating blocks of one process, so that drift of the machine hits both alike. The goal is 0.98
-// of the plain loop's rate.
+// The backend's overhead over oneDNN: gemm and convolution through Backend::time(), compared with a plain loop over the
+// same primitive, in alternating blocks of one process. The goal is 0.98 of the plain loop's rate.
 //
 //   onednn_overhead_bench            all shapes, 21 pairs of blocks each
-//   onednn_overhead_bench --smoke    small shapes, and fails when the two sides disagree on the result
+//   onednn_overhead_bench --smoke    small shapes; fails if the results differ
 #include <fmt/core.h>
 #include <dnnl.hpp>
 
@@ -39,7 +38,6 @@ dnnl::stream& stream() {
   return one;
 }
 
-// A plain loop's body, and where it leaves its result.
 struct Direct {
   std::function<void()> run;
   memory result;
@@ -95,8 +93,7 @@ Contender gemm_contender(DType dtype, std::int64_t m, std::int64_t n, std::int64
   return contender;
 }
 
-// As one writes it by hand: NHWC as it lies, the filter brought into the library's layout for each call, as in
-// training, where it has changed since the last one.
+// As in hand-written code: NHWC in place, the filter reordered in each call, since training changes it each time.
 Contender convolution_contender(DType dtype, std::int64_t n, std::int64_t hw, std::int64_t c, std::int64_t k,
                                 std::int64_t r, std::int64_t stride) {
   const std::int64_t pad = r / 2;
@@ -149,7 +146,7 @@ double block_s(const Launch& launch, std::int64_t calls) {
   return testing::shared_backend().time({&launch, 1}, {1, calls, 0, 0.0}).wall_ns[0] * 1e-9;
 }
 
-// Prints one row: rates, and the backend's rate over the plain loop's with the 95% interval of the median of the pairs.
+// Prints a row: rates, and the backend's rate over the plain loop's with the 95% interval of the pairs' median.
 void compare(const Contender& contender, int pairs, double block_seconds) {
   const Launch& launch = contender.run->launch(0);
   contender.direct.run();
@@ -169,7 +166,7 @@ void compare(const Contender& contender, int pairs, double block_seconds) {
   std::sort(ratios.begin(), ratios.end());
   std::sort(plain.begin(), plain.end());
   std::sort(ours.begin(), ours.end());
-  // Ranks of a 95% interval of the median: n/2 -+ 1.96 sqrt(n)/2, whatever the distribution.
+  // Ranks of the 95% interval of the median: n/2 -+ 1.96 sqrt(n)/2 for any distribution.
   const double half_width = 0.98 * std::sqrt(static_cast<double>(pairs));
   const auto rank = [&](double at) { return ratios[static_cast<std::size_t>(std::clamp(at, 0.0, pairs - 1.0))]; };
   const auto middle = static_cast<std::size_t>(pairs / 2);
@@ -177,10 +174,10 @@ void compare(const Contender& contender, int pairs, double block_seconds) {
   fmt::print("{:38} {:9.1f} {:9.1f}   {:.3f} [{:.3f}, {:.3f}]  {}\n", contender.title, gflop / plain[middle],
              gflop / ours[middle], ratios[middle], rank(std::floor(pairs / 2.0 - half_width)),
              rank(std::ceil(pairs / 2.0 + half_width)), contender.run->implementation(0));
-  std::fflush(stdout);  // a row as soon as it is known
+  std::fflush(stdout);  // show each row at once
 }
 
-// Both sides ran the same library on the same numbers: they agree within a few roundings of the largest result.
+// Both sides run the same library on the same numbers: they agree within a few roundings of the largest result.
 bool agree(const Contender& contender) {
   contender.direct.run();
   const std::vector<double> ours = contender.run->get(contender.result);
@@ -199,8 +196,7 @@ bool agree(const Contender& contender) {
 
 int run_bench(bool smoke) {
   std::vector<std::function<Contender()>> contenders;
-  // Asked before there is an engine of our own: it opens the backend, which keeps oneDNN to what works on this
-  // processor.
+  // Before making an engine: opening the backend limits oneDNN to usable instruction sets.
   (void)testing::shared_backend();
   const bool has_bf16 = cpu::onednn_multiplies_bf16();
   for (const DType dtype : {DType::f32, DType::bf16}) {

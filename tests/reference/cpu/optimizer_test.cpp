@@ -1,5 +1,3 @@
-// gradient norm, clip, loss scaling and the optimizers on the CPU, against the textbook: many tensors of odd sizes,
-// tiny gradients, first steps.
 #include "reference/ops/optimizer.h"
 
 #include <gtest/gtest.h>
@@ -80,7 +78,7 @@ TEST(AdamW, AChangedLearningRateCountsWithoutBindingAgain) {
   testing::expect_a_changed_learning_rate_to_count(cpu_contract());
 }
 
-// The copies of 10 million weights are 20 MB, which is stored around the caches.
+// Copies of 10 million weights take 20 MB, which are streamed.
 TEST(AdamW, ALargeTensorWithACopyLiesWithinItsBound) {
   const testing::Training t = testing::training({.copies = true}, {10'000'019}, {{DType::bf16}, {DType::bf16}});
   EXPECT_EQ(cpu_contract().judge(

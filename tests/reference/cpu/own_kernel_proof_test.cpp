@@ -1,4 +1,4 @@
-// What tries a kernel must take a right one for right and a wrong one for wrong, on whatever processor.
+// A kernel's trial must accept right kernels and reject wrong ones, on any processor.
 #include "reference/cpu/own_kernel_proof.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ double silu(double x) { return x / (1.0 + std::exp(-x)); }
 
 Runs spoiled;
 
-/// What the functions of a copy of runs() find when one of them is spoiled.
+/// The trial's result for a copy of runs() with one function spoiled.
 template <class Spoil>
 bool holds_with(const Spoil& spoil) {
   spoiled = runs();

@@ -1,4 +1,4 @@
-// Splitting over threads covers everything once, cuts at the grain, and always cuts alike.
+// Splitting over threads covers everything once, cuts at the grain, and is deterministic.
 #include "reference/cpu/parallel.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST(ParallelChunks, AreNearlyEqual) {
   }
 }
 
-// harness/core rounds with integer arithmetic of its own: every upper half with every kind of lower half.
+// harness/core rounds by separate integer arithmetic: every upper half with every kind of lower half.
 TEST(Bf16, NarrowsAsTheHarnessRounds) {
   for (std::uint32_t upper = 0; upper < 0x10000U; ++upper) {
     for (const std::uint32_t lower : {0U, 1U, 0x7fffU, 0x8000U, 0x8001U, 0xffffU}) {

@@ -1,4 +1,4 @@
-// Threads keep to their processors while something is timed, and to none afterwards.
+// Threads are pinned while something is timed, and not afterwards.
 #include "reference/cpu/host.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ int processors_here() {
   return CPU_COUNT(&set);
 }
 
-// Where each thread of a team may run.
+// Affinity of each thread of a team.
 std::vector<cpu_set_t> processors_of_team(int threads) {
   std::vector<cpu_set_t> sets(static_cast<std::size_t>(threads));
 #pragma omp parallel num_threads(threads)
@@ -61,16 +61,16 @@ TEST_F(Pinned, EachThreadHasAProcessorOfItsOwnTheCallersToo) {
 TEST_F(Pinned, ThreadsThatStayKeepTheirProcessors) {
   PinnedThreads pinned(processors_);
   (void)processors_of_team(processors_);
-  (void)processors_of_team(1);  // one thread alone is no new team
+  (void)processors_of_team(1);  // a single thread is no new team
   pinned.release_if_threads_changed();
   EXPECT_TRUE(pinned.pinned());
 }
 
-// Threads that the caller starts anew are all bound where it is itself: they must be let go.
+// New threads inherit the caller's processor: they must be unpinned.
 TEST_F(Pinned, WhereTheWorkStartsThreadsAnewNoneIsBound) {
   PinnedThreads pinned(processors_);
   ASSERT_TRUE(pinned.pinned());
-  omp_pause_resource(omp_pause_soft, omp_get_initial_device());  // ends the threads of the team
+  omp_pause_resource(omp_pause_soft, omp_get_initial_device());  // ends the team's threads
   (void)processors_of_team(processors_);
   pinned.release_if_threads_changed();
   EXPECT_FALSE(pinned.pinned());
@@ -82,7 +82,7 @@ TEST_F(Pinned, AfterwardsAllMayRunAnywhere) {
   for (const cpu_set_t& set : processors_of_team(processors_)) EXPECT_EQ(CPU_COUNT(&set), processors_);
 }
 
-// As `taskset -a` does: the caller's own processor for all.
+// As `taskset -a` does: one processor for all.
 TEST_F(Pinned, WhereAnotherProcessHasBoundThreadsMeanwhileTheyStayBound) {
   const cpu_set_t before = own_processors();
   cpu_set_t one;

@@ -1,4 +1,4 @@
-// Ops that treat every element alike on the CPU: their contract, threads, large outputs, casts.
+// Elementwise ops on the CPU: their contract, threads, large outputs, casts.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -57,8 +57,7 @@ TEST(Pointwise, AnyNumberOfThreadsGivesTheSameBits) {
   }
 }
 
-// 20 MB and more are stored around the caches, by another loop; the odd count leaves a tail, the shape one row per
-// thread.
+// 20 MB and more are streamed by another loop; the odd count leaves a tail, the shape one row per thread.
 TEST(Pointwise, LargeOutputsLieWithinTheirBounds) {
   for (const PointwiseCase& op : pointwise_cases({"copy", "gelu_forward", "triad"})) {
     for (const DType dtype : {DType::f32, DType::bf16}) {
@@ -70,7 +69,7 @@ TEST(Pointwise, LargeOutputsLieWithinTheirBounds) {
       run.set(e.x, values);
       run.set(e.z, values);
 
-      // 61 shares no factor with a block or a line.
+      // 61 has no common factor with a block or a line.
       EXPECT_EQ(run_and_judge(run, 61), "") << op.name << ", " << name(dtype);
     }
   }

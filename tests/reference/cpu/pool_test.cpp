@@ -1,4 +1,3 @@
-// Pooling on the CPU, against the textbook.
 #include <gtest/gtest.h>
 
 #include "tests/reference/cpu/textbook_judge.h"

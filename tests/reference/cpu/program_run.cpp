@@ -11,7 +11,7 @@ namespace gpubench::testing {
 namespace {
 
 constexpr std::int64_t guard_bytes = 256;
-constexpr std::byte poison{0xFF};  // of a workspace: NaN in every floating-point type
+constexpr std::byte poison{0xFF};  // fills workspaces: NaN in every floating-point type
 
 Buffer guarded(Backend& backend, int rank, std::int64_t bytes) {
   Buffer buffer = backend.allocate_on(rank, static_cast<std::size_t>(bytes + 2 * guard_bytes));

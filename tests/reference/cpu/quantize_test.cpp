@@ -1,4 +1,4 @@
-// Narrow copies on the CPU, against the textbook: all of them bit for bit where scales are powers of two.
+// Quantization on the CPU, against the textbook: bit for bit if scales are powers of two.
 #include <gtest/gtest.h>
 
 #include "tests/reference/cpu/textbook_judge.h"

@@ -1,4 +1,3 @@
-// column_sum and embedding on the CPU, against the textbook: sums over rows and over occurrences.
 #include <gtest/gtest.h>
 
 #include "tests/reference/cpu/textbook_judge.h"

@@ -1,5 +1,4 @@
-// Rotary position embedding on the CPU, against the textbook: odd sizes, all types and both conventions, parts, in
-// place.
+// Rotary position embedding on the CPU, against the textbook: odd sizes, all types, both conventions, parts, in place.
 #include <gtest/gtest.h>
 
 #include "reference/cpu/cpu_backend.h"
@@ -32,8 +31,8 @@ TEST(Rotary, PartsOfTokensAndInPlaceTouchNoNeighbourAndGiveTheSameBits) {
 
 TEST(Rotary, NaNSpreadsToItsPairOnly) { testing::expect_nan_to_stay_in_its_pair(cpu_contract()); }
 
-// Outputs beyond half of the largest cache (at most 32 MiB counted) are stored around the caches, from a scratch block
-// that 11 heads of 130 elements do not fill evenly.
+// Outputs larger than half of the largest cache (counted up to 32 MiB) are streamed from a scratch block, which 11
+// heads of 130 elements do not fill evenly.
 TEST(Rotary, LargeOutputsLieWithinTheirBounds) {
   for (const Rotary& attributes : {Rotary{}, Rotary{.pairing = Rotary::Pairing::interleaved}}) {
     for (const DType dtype : {DType::f32, DType::bf16}) {

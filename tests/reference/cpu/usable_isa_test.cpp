@@ -1,4 +1,4 @@
-// What is lowered when something dies or is wrong, and how it is told; trials are made up but for the last tests.
+// How failed trials lower the instruction set, and how this is reported; only the last tests run real trials.
 #include "reference/cpu/usable_isa.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ using Stage = IsaProof::Stage;
 using Facts = std::vector<std::pair<std::string, std::string>>;
 using Registers = std::array<std::uint32_t, 4>;
 
-// CPUID as a table; what is not in it is zeros.
+// CPUID as a table; missing leaves are zeros.
 CpuidReader cpuid_of(const std::map<std::pair<std::uint32_t, std::uint32_t>, Registers>& table) {
   return [table](std::uint32_t leaf, std::uint32_t subleaf) {
     const auto found = table.find({leaf, subleaf});
@@ -38,7 +38,7 @@ IsaProof died(Stage stage, const std::string& step, const std::string& onednn) {
   return {stage, step, "died with SIGILL", onednn, {}};
 }
 
-// A processor on which oneDNN works up to instruction sets without "amx" in their name.
+// A processor on which oneDNN's instruction sets with "amx" in their name crash.
 IsaProof without_amx(const IsaLimit& limit) {
   const std::string isa = limit.onednn.empty() ? "avx512_core_amx" : limit.onednn;
   const bool dies = isa.find("amx") != std::string::npos;
@@ -137,7 +137,7 @@ TEST(UsableIsa, WhereNothingIsLeftToLowerTheBackendDoesNotStart) {
   EXPECT_THROW((void)find_usable_isa(none, nothing_announced, ""), BackendError);
   const auto baseline = [](const IsaLimit&) { return died(Stage::baseline, "", ""); };
   EXPECT_THROW((void)find_usable_isa(baseline, nothing_announced, ""), BackendError);
-  // A library that ignores its limit, or own kernels that run although they are left out, must not be tried for ever.
+  // If a library ignores its limit, or excluded own kernels run, the trials must end.
   const auto deaf = [](const IsaLimit&) { return died(Stage::onednn, "the f32 matmul", "avx2"); };
   EXPECT_THROW((void)find_usable_isa(deaf, nothing_announced, ""), BackendError);
   const auto stubborn = [](const IsaLimit&) { return died(Stage::own, "avx512", ""); };
@@ -181,7 +181,7 @@ TEST(UsableIsa, ATrialTriesProductsOfOneDnnAndEveryKernelThatIsAnnounced) {
   EXPECT_TRUE(tried("f32 convolution"));
   EXPECT_TRUE(tried("f32 convolution backward_data"));
   EXPECT_TRUE(tried("f32 convolution backward_filter"));
-  // Large enough that the library takes AMX where it has it.
+  // Large enough that oneDNN uses AMX if available.
   EXPECT_TRUE(tried("amx") || proof.onednn.find("amx") == std::string::npos);
 }
 

@@ -1,4 +1,4 @@
-// The functions of vectors against libm in f64, in ulp, over every 1009th f32 there is, on each instruction set.
+// Vector functions against libm in f64, in ulp, at every 1009th f32, on each instruction set.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -14,7 +14,7 @@
 #include "tests/reference/cpu/each_target.h"
 
 #ifndef GPUBENCH_TESTED_FUNCTIONS
-#define GPUBENCH_TESTED_FUNCTIONS  // this file is included again for each instruction set
+#define GPUBENCH_TESTED_FUNCTIONS  // this file includes itself for each instruction set
 namespace gpubench::cpu {
 using Function = void (*)(const float* x, std::int64_t count, float* y);
 struct Functions {
@@ -58,7 +58,7 @@ double ulp_at(double value) {
   return std::ldexp(1.0, std::ilogb(magnitude) - 23);
 }
 
-/// Largest error in ulp where low <= x <= high; a NaN result counts as infinity.
+/// Largest error in ulp for low <= x <= high; infinite for NaN.
 double worst_ulp(float low, float high, Function fast, double (*exact)(double)) {
   std::vector<float> x;
   for (std::uint64_t bits = 0; bits < (std::uint64_t{1} << 32); bits += 1009) {
@@ -182,8 +182,8 @@ TEST_P(VectorMath, ActivationsEndAsTheyShouldWhereverTheyAreStored) {
         const auto k = static_cast<std::size_t>(place);
         const double want = of.expected(static_cast<double>(x[k]), static_cast<double>(other[k]));
         const double got = static_cast<double>(stored[i]);
-        // The exponent's argument is rounded, and is large where the result is almost 0; a derivative's terms cancel
-        // next to its zero, and so does the normal distribution's tail in 1 + erf(x).
+        // The exponent's argument is rounded, and large where the result is almost 0. The terms of a derivative cancel
+        // near its zero, as does the normal distribution's tail in 1 + erf(x).
         const bool cancels = of.is_derivative || of.kernel.block == activations[1].kernel.block;
         const double tolerance = 6e-6 * std::fabs(want) + (cancels ? 2e-6 : 1e-29);
         ASSERT_TRUE(std::isnan(want)   ? std::isnan(got)
@@ -202,7 +202,7 @@ class BlockIo : public testing::EachTarget {};
 GPUBENCH_ON_EACH_TARGET(BlockIo);
 
 TEST_P(BlockIo, NarrowsAsTheCoreRoundsForEveryUpperHalfAndTie) {
-  // Around each bf16: itself, just below and above the middle between it and the next, and the middle (a tie).
+  // Around each bf16: the number, the midpoint to the next (a tie), and its neighbours.
   std::vector<float> values;
   for (std::uint32_t upper = 0; upper < 0x10000U; ++upper) {
     for (const std::uint32_t lower : {0U, 0x7FFFU, 0x8000U, 0x8001U})
@@ -210,7 +210,7 @@ TEST_P(BlockIo, NarrowsAsTheCoreRoundsForEveryUpperHalfAndTie) {
   }
   const auto count = static_cast<std::int64_t>(values.size());
   std::vector<bf16> chosen(values.size()), narrowed(values.size());
-  narrow_run(values.data(), count, chosen.data());  // by instructions for bf16 where there are any
+  narrow_run(values.data(), count, chosen.data());  // by bf16 instructions if available
   runs().narrow(values.data(), count, narrowed.data());
   for (std::size_t i = 0; i < values.size(); ++i) {
     const double want = round_to(DType::bf16, static_cast<double>(values[i]));

@@ -1,4 +1,4 @@
-// Ops on types that their implementation lacks: by f32 copies.
+// Ops on types that their implementation lacks, by f32 copies.
 #include "reference/cpu/kernel.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ using testing::ProgramRun;
 using testing::run_and_judge;
 using testing::shared_backend;
 
-/// y = x + x, once planned.
+/// y = x + x, planned.
 ProgramRun sum_in(DType type) {
   Program program;
   const ValueId x = program.add(tensor("x", type, {300}, Role::activation));
@@ -59,8 +59,7 @@ TEST(Widening, OfATypeThatIsNotNarrowRefusesTheName) {
   EXPECT_THROW(run.run(), Unsupported);
 }
 
-// A sum that is stored, and on which the rest of the op is computed as it was stored: large and small addends, so that
-// the sum is rounded by much.
+// A stored sum from which the op computes the rest; large and small addends, so that rounding it matters.
 template <class Build>
 std::string judged_sum(const Build& build) {
   Program program;

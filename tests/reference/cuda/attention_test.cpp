@@ -1,5 +1,3 @@
-// Attention in tiles of 64 queries and 64 keys, forward and backward, on the CUDA backend's kernels, against the
-// textbook.
 #include <gtest/gtest.h>
 
 #include "tests/reference/attention_contract.h"
@@ -15,7 +13,7 @@ TEST(CudaAttentionVariants, WithEveryMaskSoftcapAndSinksKeepTheirBounds) {
                                       {DType::f32, DType::bf16});
 }
 
-// A kernel each for heads of up to 64, 128 and 256 elements; single elements where packs of four don't fit.
+// Separate kernels for heads of up to 64, 128 and 256 elements; single elements if packs of four do not fit.
 TEST(CudaAttention, EveryHeadSizeAndPartsOfPackedTokensKeepTheirBounds) {
   testing::expect_bounds_of_attention(emulated_contract(), testing::attention_heads(),
                                       {DType::f32, DType::f16, DType::bf16});
@@ -46,9 +44,9 @@ std::string refusal_of(std::int64_t d, const Math& math, DType type) {
   return testing::refusal(emulated_contract().backend, program);
 }
 
-// Its kernels know no tensor cores, so a result under tf32 would be of another arithmetic than its name says.
+// The kernels do not use tensor cores, so a tf32 result would not have tf32 arithmetic.
 TEST(CudaAttentionRefuses, Tf32F64AndHeadsThatAreTooWide) {
-  EXPECT_NE(refusal_of(8, {.inputs = Math::Inputs::tf32}, DType::f32).find("not of tf32"), std::string::npos);
+  EXPECT_NE(refusal_of(8, {.inputs = Math::Inputs::tf32}, DType::f32).find("lack tf32"), std::string::npos);
   EXPECT_NE(refusal_of(8, {.accumulate = DType::f64}, DType::f64).find("sums in f64"), std::string::npos);
   EXPECT_NE(refusal_of(264, {}, DType::f32).find("heads of 264 elements; expected 256"), std::string::npos);
 }

@@ -1,5 +1,5 @@
-// Products with a bias gradient beside them on the CUDA backend: every candidate, against the textbook. The library is
-// a stand-in that follows its manual; own kernels are the real ones.
+// Products with a bias gradient on the CUDA backend: every candidate against the textbook, with own kernels and a
+// stand-in for cuBLASLt.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ struct Experiment {
   ValueId a, b;
   std::optional<ValueId> pre;
 
-  /// Candidates as `how` has them; `fault` is "" where the first is right.
+  /// Candidates for `how`; sets `fault` to "" if the first is right.
   std::vector<std::string> candidates(EmulatedRun how = {}) {
     how.stride = std::max<std::int64_t>(how.stride, 1);
     fault = run(how);
@@ -96,7 +96,7 @@ TEST(CudaGemmGeluBiasGradient, TheLibrarysSumRunsAgainstOwnKernelsBehindItsProdu
 }
 
 TEST(CudaGemmGeluBiasGradient, WhereTheLibraryHasNoEpilogueOwnKernelsRemain) {
-  // Its pre-activation's rows are a multiple of 8 elements apart; of GELU it has the tanh form.
+  // cuBLASLt's epilogue needs pre-activation rows a multiple of 8 elements apart, and has only the tanh form of GELU.
   for (const DType type : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
     GeluExperiment odd(type, 33, 13, 5);
     EXPECT_THAT(odd.candidates(), Each(EndsWith(":slope_and_sum"))) << name(type);
@@ -106,7 +106,7 @@ TEST(CudaGemmGeluBiasGradient, WhereTheLibraryHasNoEpilogueOwnKernelsRemain) {
     EXPECT_THAT(erf.candidates(), Each(EndsWith(":slope_and_sum"))) << name(type);
     erf.expect_every_candidate_right("erf in " + std::string(name(type)));
   }
-  GeluExperiment wide(DType::bf16, 33, 16, 5, {}, DType::f32);  // a bias gradient has the type of dz
+  GeluExperiment wide(DType::bf16, 33, 16, 5, {}, DType::f32);  // the bias gradient has dz's type
   EXPECT_THAT(wide.candidates(), Each(AnyOf(EndsWith(":column_sum"), EndsWith(":slope_and_sum"))));
   wide.expect_every_candidate_right("db in f32");
 }
@@ -145,7 +145,7 @@ struct WeightExperiment : Experiment {
   }
 };
 
-// The weight as [out, in] is the one that the library sums its B for, as [in, out] its A.
+// cuBLASLt sums its B for a weight [out, in], its A for [in, out].
 TEST(CudaGemmWeightBiasGradient, EveryCandidateLiesWithinItsBoundsForBothLayouts) {
   for (const DType type : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
     for (const Operand gradient : {Operand::a, Operand::b}) {
@@ -163,7 +163,7 @@ TEST(CudaGemmWeightBiasGradient, EveryCandidateLiesWithinItsBoundsForBothLayouts
 
 TEST(CudaGemmWeightBiasGradient, WhereTheLibrarysSumIsAnotherOwnKernelsRemain) {
   const Math tf32{.inputs = Math::Inputs::tf32};
-  WeightExperiment cut(DType::f32, Operand::a, false, 40, tf32);  // its terms might be cut to tf32 as well
+  WeightExperiment cut(DType::f32, Operand::a, false, 40, tf32);  // the sum's terms could be cut to tf32 too
   EXPECT_THAT(cut.candidates(), Each(EndsWith(":column_sum")));
   EXPECT_EQ(cut.fault, "");
 

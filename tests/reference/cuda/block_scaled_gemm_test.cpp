@@ -1,5 +1,5 @@
-// Products of block-scaled operands on the CUDA backend: scales in tiles by its own kernel, judged by what a stand-in
-// for cuBLASLt that follows the library's manual makes of them.
+// Products of block-scaled operands on the CUDA backend: its kernel tiles the scales; a stand-in that follows
+// cuBLASLt's manual reads them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ std::string judged(const BlockScaledProgram& p, const std::string& pinned = {}) 
                             {.pinned = pinned, .compute_capability = first_with_blocks});
 }
 
-// Rows of more than a tile, and of 3, 6, 16 and 32 scales: loads of bytes and of 16 bytes.
+// More rows than a tile, and 3, 6, 16 and 32 scales per row: loads of single bytes and of 16 bytes.
 TEST(CudaBlockScaledGemm, EveryFormatAndShapeIsRight) {
   for (const BlockScaledTypes& types : {testing::mxfp8, testing::mxfp8_mixed, testing::nvfp4}) {
     for (const GemmExtents& extents : {GemmExtents{1, 130, 5, 96}, {1, 5, 140, 512}}) {
@@ -63,13 +63,13 @@ TEST(CudaBlockScaledGemm, BeforeSm100AndOfFormatsThatTheLibraryLacksItIsUnsuppor
   EXPECT_THAT(refusal(testing::mxfp4, 100), HasSubstr("the library has no algorithm for it"));
 }
 
-// Offsets by hand, from the manual's picture of a tile: rows 0, 32, 64, 96 side by side in its first 16 bytes, then
-// rows 1, 33, 65, 97; a second tile to the right follows the first, and the next 128 rows follow both.
+// Offsets by hand, from the manual's picture of a tile: rows 0, 32, 64, 96 are adjacent in its first 16 bytes, then
+// rows 1, 33, 65, 97. A second tile to the right follows the first; the next 128 rows follow both.
 TEST(CudaBlockScaledGemm, ScalesGoWhereTheLibraryLooksForThem) {
   const auto tiles_of = [](std::int64_t rows, std::int64_t columns) {
     std::vector<std::uint8_t> scales(static_cast<std::size_t>(rows * columns));
     for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = static_cast<std::uint8_t>(1 + i % 251);
-    alignas(16) std::array<std::uint8_t, 16> small{};  // of b: a row of one scale
+    alignas(16) std::array<std::uint8_t, 16> small{};  // of b: a row with one scale
     cuda::TileScalesArgs args;
     args.a = {scales.data(), rows, columns, nullptr};
     args.b = {small.data(), 0, 0, small.data()};
@@ -94,7 +94,7 @@ TEST(CudaBlockScaledGemm, ScalesGoWhereTheLibraryLooksForThem) {
     EXPECT_EQ(tiles[512], code(0, 4, columns));
     EXPECT_EQ(tiles[512 + 5 * 16 + 9], code(69, 5, columns));
     EXPECT_EQ(tiles[across * 512 + 1], code(128, 1, columns));
-    EXPECT_EQ(tiles[across * 512 + 16], 0);  // there is no row 129
+    EXPECT_EQ(tiles[across * 512 + 16], 0);  // row 129 does not exist
     EXPECT_EQ(tiles[512 + 2], columns == 6 ? 0 : code(0, 6, columns));
     EXPECT_EQ(std::count_if(tiles.begin(), tiles.end(), [](std::uint8_t byte) { return byte != 0; }), 129 * columns);
   }

@@ -1,4 +1,4 @@
-// A convolution with its batch norm on the CUDA backend's kernels behind an emulated convolution, against the textbook.
+// A convolution with its batch norm on the CUDA backend, with an emulated convolution, against the textbook.
 #include "reference/ops/conv2d_batch_norm.h"
 
 #include <gtest/gtest.h>

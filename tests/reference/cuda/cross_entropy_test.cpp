@@ -1,5 +1,3 @@
-// Cross-entropy and its gradient on the CUDA backend's kernels, in two ops and in one, against the textbook: few and
-// many classes, odd ones, in place or not.
 #include <gtest/gtest.h>
 
 #include "tests/reference/cuda/emulated_judge.h"
@@ -10,7 +8,7 @@ namespace cross_entropy_test {
 
 using testing::emulated_contract;
 
-// Warps take up to 1024 classes; rows of an odd number begin at odd addresses.
+// Warps handle up to 1024 classes; odd rows start unaligned.
 TEST(CudaCrossEntropy, OddShapesInPlaceOrNotLieWithinTheirBoundsBothWays) {
   testing::expect_bounds_of_cross_entropy(
       emulated_contract(), false, {{1, 1}, {3, 7}, {9, 1000}, {5, 1023}, {3, 5001}, {2, 16384, 11}}, {0.5, 30.0});
@@ -49,7 +47,7 @@ TEST(CudaCrossEntropyTerms, WhereEveryRowIsIgnoredTheLossIsNaNAndNothingHasAGrad
 
 TEST(CudaCountLabels, CountsThoseThatDo) { testing::expect_labels_to_be_counted(emulated_contract()); }
 
-// Rows that no block holds are read a second time.
+// Rows too long for a block are read twice.
 TEST(CudaCrossEntropyTerms, LongRowsLieWithinTheirBounds) {
   for (const testing::CrossEntropyProgram& p : testing::cross_entropy_programs(DType::bf16, 2, 33001)) {
     if (!p.what.starts_with("both")) continue;

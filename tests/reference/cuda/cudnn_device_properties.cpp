@@ -1,6 +1,6 @@
-// Writes how cuDNN describes a GPU, as JSON: cudnn_device_properties FILE [DEVICE]. The tests without a GPU build
-// execution plans for such descriptions; scripts/validate-gpu takes the true one from each GPU that it meets.
-// Exit codes: 0 written, 1 cuDNN or the file did not do it, 2 usage.
+// Writes cuDNN's description of a GPU as JSON: cudnn_device_properties FILE [DEVICE]. Tests without a GPU build plans
+// for such descriptions; scripts/validate-gpu collects them from GPUs.
+// Exit codes: 0 written, 1 cuDNN or the file failed, 2 usage.
 #include <cudnn.h>
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The wrapper of cuDNN's graph interface: what it leaves out, what it asks for, what it says when something is wrong.
+// The wrapper of cuDNN's graph interface: excluded engines, requests, and error messages.
 #include "reference/cuda/cudnn_plan.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// An op call with its tensors.
 struct Called {
   Program program;
   std::vector<TensorSpec> tensors;
@@ -34,7 +33,7 @@ struct Called {
   }
 };
 
-// A 3x3 convolution's gradient in the filter, for which cuDNN has engines of every sort.
+// The filter gradient of a 3x3 convolution, for which cuDNN has engines of every sort.
 Called filter_gradient(DType type, const Math& math) {
   Called made;
   const ValueId x = made.program.add(tensor("x", type, {32, 14, 14, 256}, Role::input));
@@ -132,7 +131,6 @@ TEST_F(CudnnPlans, NoEngineWithItsKnobsIsListedTwice) {
   EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
 }
 
-/// A layer of ResNet-50, of 32 images.
 Called layer(DType type, const Math& math, std::int64_t h, std::int64_t c, std::int64_t k, std::int64_t r,
              std::int64_t stride) {
   Called made;
@@ -165,7 +163,7 @@ TEST_F(CudnnPlans, InF32NoConvolutionComesWithSumsAsItPromises) {
                Unsupported);
 }
 
-// Behind the engine's name is what follows it: by that, one engine is built, of the kind of graph that it belongs to.
+// The suffix of the engine's name selects the kind of graph, of which only that engine is built.
 TEST_F(CudnnPlans, AConvolutionWithItsBatchNormIsPinnedByBothItsParts) {
   Called made;
   const auto add = [&](const char* name, DType type, const Shape& shape) {
@@ -208,7 +206,7 @@ TEST_F(CudnnPlans, ScratchTensorsOfAttentionsGradientArePartOfTheWorkspace) {
   const Called made = attention_gradient(128);
   const auto graph = shared(attention_backward_graph(made.call(), made.tensors, false));
 
-  // delta: 2 x 8 x 128 numbers; the sum for dq: 64 times as many; both in f32 and multiples of 256 bytes.
+  // delta: 2 x 8 x 128 numbers; the sum for dq: 64 times that; both f32 and multiples of 256 bytes.
   constexpr std::size_t delta = 2 * 8 * 128 * 4;
   EXPECT_EQ(graph->scratch_bytes(), delta + 64 * delta);
   EXPECT_GE(cudnn_plans(h200_, graph, {}).at(0).workspace_bytes(), graph->scratch_bytes());
@@ -220,7 +218,7 @@ TEST_F(CudnnPlans, APlanThatNeedsMoreThanMayBeHadIsUnsupportedWithBothNumbers) {
                 (void)cudnn_plans(h200_, shared(attention_backward_graph(made.call(), made.tensors, false)),
                                   {.workspace_limit = 1000});
               }),
-              AllOf(HasSubstr("bytes of workspace"), HasSubstr("1000 may be had")));
+              AllOf(HasSubstr("bytes of workspace"), HasSubstr("(limit 1000)")));
 }
 
 TEST_F(CudnnPlans, AMisalignedTensorIsNamedWhenItIsBound) {
@@ -263,7 +261,7 @@ TEST_F(CudnnPlans, ExtentsThatDoNotFitTogetherAreAnErrorSayingWhatWasAttempted) 
               AllOf(HasSubstr("adding a product"), HasSubstr("CUDNN_STATUS_")));
 }
 
-// What the backend's own search for the call costs, on a chip that has `store`.
+// Plans and effort of the backend's search for a call, on a chip with `store`.
 struct Planned {
   std::vector<CudnnPlan> plans;
   Cudnn::Effort effort;
@@ -315,7 +313,6 @@ TEST_F(CudnnPlans, AttentionInF32RunsOnOwnKernelsAndSaysSo) {
   EXPECT_EQ(chip.effort().built, 0);
 }
 
-// Attention's gradients at several lengths, as a case would have them planned.
 struct Gradients {
   explicit Gradients(std::initializer_list<std::int64_t> lengths) {
     for (const std::int64_t length : lengths) made.push_back(attention_gradient(length));
@@ -359,7 +356,7 @@ TEST_F(CudnnPlans, CompilingAheadEndsWhenTheRunIsStopped) {
     (void)gradients.plan(chip, call);
     built += chip.effort().built > 0 ? 1 : 0;
   }
-  EXPECT_EQ(built, 1);  // the one that is compiled first is there, the one that would have been last is not
+  EXPECT_EQ(built, 1);  // the first one compiled is there, the last one is not
 }
 
 TEST_F(CudnnPlans, WhereCudnnTakesNoTextItIsBuiltAndNothingIsCompiledAhead) {
@@ -421,7 +418,7 @@ TEST_F(CudnnPlans, ARememberedEngineThatIsNoMoreIsNoReasonToFailAndAPinnedOneIs)
                        {traits, reinterpret_cast<const CublasLt&>(no_library), h200_, nullptr, std::move(options)});
   };
 
-  EXPECT_GT(found({.remembered = "cudnn:eng=999"}).size(), 1U);  // of another version, say
+  EXPECT_GT(found({.remembered = "cudnn:eng=999"}).size(), 1U);  // not available, for example of another version
   EXPECT_THROW((void)found({.pinned = "cudnn:eng=999"}), Unsupported);
 }
 

@@ -1,5 +1,5 @@
-// Chips that are not there: descriptions in chips/, for plans that are built and never run. They are written by hand;
-// Cudnn().properties() on the real device gives the true text, which may take their place.
+// Descriptions of chips in chips/, for plans that are built but not run. They are written by hand; Cudnn().properties()
+// on a device returns the true text.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@ namespace gpubench::cuda {
 
 /// "a100", "b200", "h200".
 [[nodiscard]] const std::vector<std::string>& described_chips();
-/// The JSON text of one, as Cudnn::for_chip() takes it.
+/// JSON text for Cudnn::for_chip().
 [[nodiscard]] std::string chip_description(const std::string& chip);
-/// Why plans cannot be finalized in this process; empty where the driver is the fake one.
+/// Why plans cannot be finalized in this process; empty with the fake driver.
 [[nodiscard]] std::string no_fake_driver();
 
 }  // namespace gpubench::cuda

@@ -1,4 +1,4 @@
-// Dropout on the CUDA backend's kernels, against the textbook and bit for bit against the CPU's.
+// Dropout on the CUDA backend, against the textbook and bit for bit against the CPU backend.
 #include <gtest/gtest.h>
 
 #include "tests/reference/cuda/emulated_judge.h"

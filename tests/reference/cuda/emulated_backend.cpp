@@ -16,7 +16,7 @@ namespace {
 using cuda::emulation::MemoryWatch;
 using cuda::emulation::Region;
 
-/// Runs what the plan bound, under watch. Scratch memory holds rubbish before each run, as it does in use.
+/// Runs a plan's work under watch. Fills scratch memory with garbage before each run.
 class WatchedLaunch final : public cuda::CudaLaunch {
  public:
   WatchedLaunch(Launch launch, std::vector<Region> regions, Workspace workspace)
@@ -124,7 +124,7 @@ class EmulatedBackend final : public Backend {
   cuda::DeviceTraits traits_;
   cuda::CublasLt cublaslt_;
   cuda::StorageKernels storage_{*this, nullptr};
-  alignas(64) std::byte no_library_[64] = {};  // own kernels need none
+  alignas(64) std::byte no_library_[64] = {};  // own kernels need no library
 };
 
 }  // namespace

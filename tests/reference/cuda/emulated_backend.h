@@ -16,30 +16,28 @@ class CudaCommunicator;
 
 namespace gpubench::testing {
 
-/// What plans are told.
 struct EmulatedOptions {
   int multiprocessors = 3;
   bool deterministic = false;
-  std::string pinned{};  ///< the implementation of every op; empty: the first candidate
+  std::string pinned{};  ///< implementation of every op; empty: the first candidate
   int compute_capability = 90;
 };
 
-/// The ops on own kernels, and matrix products on a stand-in for cuBLASLt (emulated_cublaslt.cpp). Each launch may
-/// touch its tensors and workspace only. Kernels' faults are thrown by run() as cuda::emulation::Fault.
+/// Ops on own kernels, and matrix products on a stand-in for cuBLASLt (emulated_cublaslt.cpp). A launch may touch only
+/// its tensors and workspace. run() throws cuda::emulation::Fault for a kernel's fault.
 [[nodiscard]] std::unique_ptr<Backend> open_emulated_backend(const EmulatedOptions& options = {});
 
 using OpenCommunicator = std::function<std::unique_ptr<cuda::CudaCommunicator>(int ranks)>;
 
-/// Several ranks, on streams that run side by side. Their queues are the CUDA backend's own (cuda_communicator.h), on
-/// this communicator.
+/// Several ranks on concurrent streams: the CUDA backend's queues (cuda_communicator.h) on this communicator.
 [[nodiscard]] RankSet open_emulated_ranks(int ranks, const OpenCommunicator& open);
 
-// What plans and the tuner ask of CUDA's runtime, answered with host memory.
+// The CUDA runtime's functions for plans and the tuner, on host memory.
 
-/// Tables that plans have uploaded and still hold; kernels may read them.
+/// Tables uploaded by live plans; kernels may read them.
 [[nodiscard]] std::vector<cuda::emulation::Region> uploaded_tables();
 
-/// Nanoseconds of the spins that the tuner asked for so far (emulated_tuning.cpp).
+/// Nanoseconds of the tuner's spins so far (emulated_tuning.cpp).
 [[nodiscard]] std::vector<std::uint64_t>& spins();
 
 }  // namespace gpubench::testing

@@ -1,4 +1,4 @@
-// Choosing among candidates where there is no clock.
+// Choosing among candidates without a clock.
 #include <algorithm>
 
 #include "reference/cuda/autotune.h"

@@ -1,9 +1,9 @@
-// cuBLASLt as its manual tells it, on host memory: matrices in columns, epilogues on the whole of a small product. It
-// stands in for the library where plans that need it run under emulation, so that operands, strides, epilogues and
-// scratch memory are judged by what comes out. It cannot show what the real one supports or computes beyond its manual.
+// cuBLASLt as specified by its manual, on host memory: column-major matrices, epilogues on whole small products.
+// It replaces the library under emulation, so that results reveal errors in operands, strides, epilogues and scratch
+// memory. It cannot show what the real library supports or computes beyond its manual.
 //
-// Heuristics propose two algorithms: the first sums a bias gradient of D before D is rounded, the second after it, and
-// fills the scratch memory that it asked for. What else may go wrong is emulated_cublaslt.h's.
+// Heuristics propose two algorithms. The first sums a bias gradient of D before D is rounded; the second after it, and
+// fills its scratch memory. Other trouble: emulated_cublaslt.h.
 #include "tests/reference/cuda/emulated_cublaslt.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ Library& library() {
   return instance;
 }
 
-/// What a call returns before it does anything: success, unless it is the one that is to fail.
+/// Status of a call before it does anything: success, unless it is to fail.
 cublasStatus_t fate() {
   Library& now = library();
   return now.calls++ == now.trouble.failing_call ? now.trouble.status : CUBLAS_STATUS_SUCCESS;
@@ -38,7 +38,7 @@ cublasStatus_t fate() {
 
 struct FakePreference {
   std::uint64_t workspace_bytes = 0;
-  std::uint32_t alignment = 256;  // the least of what is promised of A, B, C and D
+  std::uint32_t alignment = 256;  // the least promised for A, B, C and D
 };
 
 struct FakeDesc {
@@ -75,7 +75,7 @@ DType dtype_of(int type) {
   }
 }
 
-/// Element (row, column) of a matrix in columns.
+/// Element (row, column) of a column-major matrix.
 struct Matrix {
   std::byte* data;
   DType type;
@@ -90,13 +90,13 @@ Matrix matrix_of(const void* data, const FakeLayout& layout) {
   return {static_cast<std::byte*>(const_cast<void*>(data)), dtype_of(layout.type), layout.ld};
 }
 
-/// op(A)(row, k) or op(B)(k, column), by its first index and its second.
+/// op(A)(row, k) or op(B)(k, column), by first and second index.
 double element(const Matrix& matrix, cublasOperation_t transpose, std::int64_t row, std::int64_t column) {
   return transpose == CUBLAS_OP_T ? matrix.get(column, row) : matrix.get(row, column);
 }
 
-/// What element `k` of row `outer` of op(A), or column of op(B), is multiplied by. Tiles as the manual's "1D Block
-/// Scaling Factors Layout" has them: 128 outer indices by 4 blocks; UE4M3 has no sign.
+/// Factor of element `k` of row `outer` of op(A), or column of op(B). Tiles follow the manual's "1D Block Scaling
+/// Factors Layout": 128 outer indices by 4 blocks; UE4M3 has no sign.
 double scale_of(const void* scales, std::int32_t mode, std::int64_t outer, std::int64_t k, std::int64_t extent) {
   if (scales == nullptr) return 1.0;
   if (mode == CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F) return *static_cast<const float*>(scales);
@@ -109,7 +109,7 @@ double scale_of(const void* scales, std::int32_t mode, std::int64_t outer, std::
   return *code == std::byte{255} ? NAN : std::exp2(std::to_integer<int>(*code) - 127);
 }
 
-/// `above`: an approximate one is off to this side.
+/// `above`: sign of the error of an approximate tanh.
 double tanh_of(double t, bool above) {
   const double error = library().trouble.approximate_tanh ? 0x1p-11 : 0.0;
   return std::tanh(t) * (1.0 + (above ? error : -error));
@@ -137,7 +137,7 @@ bool sums_bias(int epilogue) {
 
 double as_scale(double value, const FakeDesc& desc) { return round_to(dtype_of(desc.scale), value); }
 
-/// One call's operands in the library's own terms: D [m, n], summed over k.
+/// Operands in cuBLASLt's terms: D [m, n], summed over k.
 struct Call {
   FakeDesc desc;
   Matrix a, b, d;
@@ -156,7 +156,7 @@ struct Call {
     const DType type = dtype_of(desc.bias_type);
     store(type, static_cast<std::byte*>(desc.bias) + index * static_cast<std::int64_t>(gpubench::size_of(type)), value);
   }
-  /// What is stored in D, not yet rounded.
+  /// An element of D before rounding.
   [[nodiscard]] double with_epilogue(std::int64_t i, std::int64_t j) const {
     double z = sum(i, j);
     if (adds_bias(desc.epilogue))
@@ -199,7 +199,7 @@ struct Call {
   }
 };
 
-/// The manual's conditions, and this stand-in's: no batches.
+/// Conditions of the manual, and no batches.
 bool supported(const FakeDesc& desc, const FakeLayout& a, const FakeLayout& d) {
   if (d.batch != 1) return false;
   if (desc.a_mode != desc.b_mode) return false;
@@ -270,7 +270,7 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t handle, cubla
     case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER: read(desc.a_scale, value); break;
     case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER: read(desc.b_scale, value); break;
     case CUBLASLT_MATMUL_DESC_POINTER_MODE: read(desc.pointer_mode, value); break;
-    default: return CUBLAS_STATUS_INVALID_VALUE;  // nothing else is emulated
+    default: return CUBLAS_STATUS_INVALID_VALUE;  // not emulated
   }
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -361,14 +361,14 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t handle, con
   const FakeDesc& desc = of(handle);
   const bool second = algorithm->data[0] == 1;
   const std::size_t scratch = second ? library().trouble.scratch_bytes : 0;
-  const bool placed = scratch == 0 || reinterpret_cast<std::uintptr_t>(workspace) % 256 == 0;  // the manual's word
+  const bool placed = scratch == 0 || reinterpret_cast<std::uintptr_t>(workspace) % 256 == 0;  // required by the manual
   if (!supported(desc, of(a_layout), of(d_layout)) || workspace_bytes < scratch || !placed)
     return CUBLAS_STATUS_INVALID_VALUE;
   const auto scalar = [&desc](const void* from) {
     return load(dtype_of(desc.scale), static_cast<const std::byte*>(from));
   };
   const std::int64_t k = desc.transpose_a == CUBLAS_OP_T ? of(a_layout).rows : of(a_layout).columns;
-  const bool on_device = desc.pointer_mode == CUBLASLT_POINTER_MODE_DEVICE;  // then to be read when their turn comes
+  const bool on_device = desc.pointer_mode == CUBLASLT_POINTER_MODE_DEVICE;  // to be read when the work runs
   Call call{desc,
             matrix_of(a, of(a_layout)),
             matrix_of(b, of(b_layout)),

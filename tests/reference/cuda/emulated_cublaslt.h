@@ -1,4 +1,4 @@
-// How the stand-in for cuBLASLt behaves: as its manual says, unless a test asks for trouble.
+// The stand-in for cuBLASLt follows its manual, unless a test injects trouble.
 #pragma once
 
 #include <cublasLt.h>
@@ -9,28 +9,28 @@
 namespace gpubench::testing {
 
 struct CublasLtTrouble {
-  /// The epilogues' tanh is off by 2^-11 of itself, to either side: the most that tanh.approx.f32 may be.
+  /// The epilogues' tanh has a relative error of 2^-11 in either direction, the maximum of tanh.approx.f32.
   bool approximate_tanh = false;
-  /// Heuristics know nothing.
+  /// Heuristics return no algorithm.
   bool no_algorithm = false;
-  /// Algorithms there are only for matrices of which at least this alignment is promised.
+  /// Algorithms exist only for matrices promised to have at least this alignment.
   std::uint32_t min_alignment = 1;
-  /// What the second of the two algorithms asks for as scratch memory.
+  /// Scratch memory of the second of the two algorithms.
   std::size_t scratch_bytes = 512;
-  /// The call with this number, counted from 0, returns `status` and does nothing. Calls that free something don't
-  /// count, nor do those that return no status.
+  /// The call with this number, counted from 0, returns `status` and does nothing. Calls that free something or return
+  /// no status are not counted.
   int failing_call = -1;
   cublasStatus_t status = CUBLAS_STATUS_INTERNAL_ERROR;
 };
 
-/// While it lives, the library is in this trouble. One at a time.
+/// Injects this trouble while it lives. One at a time.
 class WithTrouble {
  public:
   explicit WithTrouble(const CublasLtTrouble& trouble);
   ~WithTrouble();
   WithTrouble(const WithTrouble&) = delete;
   WithTrouble& operator=(const WithTrouble&) = delete;
-  /// Counted since then.
+  /// Calls since construction.
   [[nodiscard]] int calls() const;
 };
 

@@ -1,6 +1,6 @@
-// In cuDNN's place: own kernels for attention, and convolutions for the ops that own kernels follow, as loops in f32,
-// or f64 for f64. Their sums are those of the product before it is rounded, and there are none in f64. Convolutions
-// alone are not emulated.
+// Replaces cuDNN: own kernels for attention, and convolutions as loops in f32 (f64 for f64) for ops whose later steps
+// are own kernels. Channel sums are those of the unrounded product, and missing in f64. Convolutions alone are not
+// emulated.
 #include <cstring>
 
 #include "reference/cuda/plans.h"
@@ -10,9 +10,9 @@
 namespace gpubench::cuda {
 namespace {
 
-constexpr std::size_t convolution_scratch_bytes = 300;  // all of it is written to
+constexpr std::size_t convolution_scratch_bytes = 300;  // all of it is written
 
-/// One element of y: [n, p, q, k], in order of k.
+/// An element of y [n, p, q, k], summed in order of k.
 template <class Wide>
 Wide element(const Conv2d& conv, const TensorView& x, const TensorView& filter, const Shape& y, std::int64_t linear) {
   const std::int64_t k = linear % y[3], q = linear / y[3] % y[2], p = linear / y[3] / y[2] % y[1];

@@ -1,4 +1,4 @@
-// A program under every order of threads: the textbook judges the first run, the others must give its bits.
+// Runs a program in several orders of threads: the textbook judges the first run, the others must give its bits.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +12,20 @@ namespace gpubench::testing {
 
 struct BackendContract;  // tests/reference/backend_contract.h
 
-/// What is different from run to run.
 struct EmulatedRun {
-  std::int64_t stride = 1;  ///< every how many units of an output are judged
+  std::int64_t stride = 1;  ///< stride of the judged units of an output
   int multiprocessors = 3;
   bool deterministic = false;
-  std::string pinned{};  ///< the implementation to take
+  std::string pinned{};  ///< implementation to choose
   int compute_capability = 90;
 };
 
-/// Runs the program on the emulated backend: forward, in reverse, and in two random orders, one of them with grids so
-/// small that kernels walk on, each time on what `fill` sets. Returns "" when all is well, else what is not, as
-/// run_and_judge() does.
+/// Runs the program on the emulated backend in four orders: forward, reverse, and two random ones, one of them with
+/// small grids, so that kernels loop. `fill` sets the inputs of each run. Returns "" or the fault, as run_and_judge().
 [[nodiscard]] std::string run_in_every_order(const Program& program, const std::function<void(ProgramRun&)>& fill,
                                              const EmulatedRun& how = {});
 
-/// The implementations that the last choice was among, where there is no clock (emulated_choice.cpp). It fell on the
-/// one that the plan is pinned to, else on the first.
+/// Candidates of the last choice (emulated_choice.cpp), which takes the pinned one, else the first.
 [[nodiscard]] const std::vector<std::string>& last_candidates();
 
 /// The emulated backend, judged by run_in_every_order().

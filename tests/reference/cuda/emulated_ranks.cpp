@@ -14,7 +14,7 @@ RankSet open_emulated_ranks(int ranks, const OpenCommunicator& open) {
   }
   set.communicator = std::move(communicator);
   set.device = set.backends.front()->device();
-  set.enter = [streams](int) {};  // holds them
+  set.enter = [streams](int) {};  // keeps the streams alive
   return set;
 }
 

@@ -25,7 +25,7 @@ void check(cudaError_t status, std::string_view attempted) {
   if (status != cudaSuccess) throw BackendError(std::string(attempted) + " failed under emulation");
 }
 
-// Kernels ran when they were launched, and threw what was wrong.
+// Kernels run during the launch and throw their faults there.
 void check_launch(std::string_view /*kernel*/) {}
 
 Stream make_stream() {
@@ -50,7 +50,7 @@ Event make_event() {
 
 Event make_order_event() { return make_event(); }
 
-// Without a limit: a gate that nobody opens hangs the test that forgot it.
+// Without a time limit: an unopened gate hangs the test.
 void launch_gate(const std::uint64_t* opened, std::uint64_t turn, std::uint64_t /*limit_ns*/, cudaStream_t stream) {
   const std::atomic_ref<std::uint64_t> number(*const_cast<std::uint64_t*>(opened));
   emulation::hold_stream(stream, [number, turn] { return number.load() >= turn; });
@@ -90,13 +90,12 @@ std::vector<cuda::emulation::Region> uploaded_tables() {
 
 }  // namespace gpubench::testing
 
-// CUDA's own names.
 cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream) {
   gpubench::cuda::emulation::on_stream(stream, [=] { std::memset(memory, value, bytes); });
   return cudaSuccess;
 }
 
-// To and from pageable memory it waits, as CUDA may.
+// Blocks for copies of pageable memory, as CUDA may.
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   namespace e = gpubench::cuda::emulation;
   e::on_stream(stream, [=] { std::memcpy(to, from, bytes); });

@@ -1,5 +1,4 @@
-// What the tuner asks of a device besides kernels and events: memory, data to tune on, and a spin, whose lengths are
-// kept.
+// The tuner's further needs from a device: memory, tuning data, and spins, whose durations are recorded.
 #include <cuda_runtime_api.h>
 
 #include <cmath>
@@ -45,7 +44,6 @@ void launch_scramble(ScrambleType type, void* data, std::size_t count, std::uint
 
 }  // namespace gpubench::cuda
 
-// CUDA's own names.
 cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
   *free_bytes = *total_bytes = std::size_t{1} << 30U;
   return cudaSuccess;

@@ -1,4 +1,3 @@
-// Softmax and what mixtures of experts are made of, on the CUDA backend's kernels, against the textbook.
 #include <gtest/gtest.h>
 
 #include "tests/reference/cuda/emulated_judge.h"
@@ -47,7 +46,7 @@ TEST(CudaExpertOps, GroupedProductsSayWhetherTensorCoresMultiplyThem) {
   }
 }
 
-// In f32 its kernels know no tensor cores: a result under tf32 would be of another arithmetic than its name says.
+// f32 kernels do not use tensor cores, so a tf32 result would not have tf32 arithmetic.
 TEST(CudaExpertOps, GroupedProductsInTf32AreUnsupported) {
   Program program;
   const ValueId a = program.add(tensor("a", DType::f32, {4, 4}, Role::input));

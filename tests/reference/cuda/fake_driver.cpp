@@ -1,17 +1,16 @@
-// A libcuda.so.1 that drives nothing, for tests that build cuDNN's plans on a machine without a GPU.
+// A libcuda.so.1 without a device, for tests that build cuDNN's plans on a machine without a GPU.
 //
-// cuDNN needs no device to choose an engine for a chip that is described to it, but code that it compiles at run time
-// is loaded as a module when a plan is finalized, and loading is the driver's work. Here every call succeeds and does
-// nothing, but for those that say that there is no device: a plan can be finalized, and a program that tried to run one
-// would compute nothing. Only tests that name this library in their environment ever load it.
+// cuDNN needs no device to choose an engine for a described chip, but finalizing a plan loads code compiled at run time
+// as a module, which is the driver's task. Here every call succeeds without effect, except those that report that there
+// is no device. Only tests that name this library in their environment load it.
 #include <dlfcn.h>
 
 extern "C" {
 
-// What a test looks for to know that this is the library that it got.
+// Tests look for this symbol to recognize the library.
 extern const int gpubench_fake_driver = 1;
 
-// CUresult, as the driver's interface numbers it.
+// CUresult values of the driver interface.
 enum Result { success = 0, stub_library = 34, not_found = 500 };
 
 static int succeed() { return success; }
@@ -21,7 +20,7 @@ static int give_handle(void** handle) {
   return success;
 }
 
-// There is no device, and no table of private functions.
+// No device, and no table of private functions.
 int cuInit(unsigned) { return stub_library; }
 int cuGetExportTable(const void**, const void*) { return not_found; }
 
@@ -31,7 +30,7 @@ int cuDeviceGetCount(int* count) { return *count = 1, success; }
 int cuGetErrorName(int, const char** name) { return *name = "FAKE_DRIVER", success; }
 int cuGetErrorString(int, const char** text) { return *text = "this driver drives nothing", success; }
 
-// What gives out a handle as its first argument; the others don't matter.
+// Functions that return a handle in their first argument; the others are ignored.
 int cuCtxGetCurrent(void** context) { return give_handle(context); }
 int cuDevicePrimaryCtxRetain(void** context) { return give_handle(context); }
 int cuKernelGetFunction(void** function) { return give_handle(function); }
@@ -44,7 +43,7 @@ int cuModuleLoadData(void** module) { return give_handle(module); }
 int cuModuleLoadDataEx(void** module) { return give_handle(module); }
 int cuModuleLoadFatBinary(void** module) { return give_handle(module); }
 
-// What cuDNN 9 looks up by its name, and needs to succeed.
+// Looked up by name in cuDNN 9, which needs them to succeed.
 int cuCtxGetDevice() { return succeed(); }
 int cuCtxGetLimit() { return succeed(); }
 int cuCtxPopCurrent() { return succeed(); }
@@ -76,7 +75,7 @@ int cuStreamGetCtx() { return succeed(); }
 int cuStreamSynchronize() { return succeed(); }
 int cuTensorMapEncodeTiled() { return succeed(); }
 
-// How the runtime asks for everything else.
+// The runtime looks up all other functions through this one.
 int cuGetProcAddress_v2(const char* name, void** found, int, unsigned long, int* status) {
   void* self = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_NOW);
   *found = self == nullptr ? nullptr : dlsym(self, name);

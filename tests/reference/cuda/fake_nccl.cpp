@@ -46,25 +46,25 @@ std::size_t bytes_of(ncclDataType_t type) { return gpubench::size_of(dtype_of(ty
 
 struct Clique;
 
-/// Ranks that split up: by colour their keys and ranks, and what they become.
+/// A split: keys and ranks by colour, and the resulting communicators.
 struct Split {
   int present = 0;
   std::map<int, std::set<std::pair<int, int>>> by_color;
   std::map<int, std::shared_ptr<Clique>> made;
 };
 
-/// The ranks of one communicator, and the groups in which they meet.
+/// Ranks of one communicator, and the groups in which they meet.
 struct Clique {
   std::mutex mutex;
   int ranks = 0;
-  int present = 0;                    // ranks that are being set up
-  std::map<int, int> enqueued;        // groups, by rank
-  std::map<int, int> min_enqueued;    // by the number of the group: of any rank, when a rank's device began it
-  std::set<int> aborted;              // ranks: as with NCCL, one that gives up leaves its peers waiting
-  std::map<int, std::vector<std::vector<Op>>> meetings;  // by the number of the group: each rank's ops
+  int present = 0;                  // ranks in set-up
+  std::map<int, int> enqueued;      // groups by rank
+  std::map<int, int> min_enqueued;  // by group number: minimum over ranks when a device begins the group
+  std::set<int> aborted;            // by rank; as in NCCL, the peers of an aborted rank wait
+  std::map<int, std::vector<std::vector<Op>>> meetings;  // by group number: each rank's ops
   std::map<int, int> arrived;
   std::map<int, bool> done;
-  std::map<int, Split> splits;  // by their number
+  std::map<int, Split> splits;  // by number
 };
 
 double reduced(const std::vector<const Op*>& of_ranks, std::size_t element) {
@@ -109,7 +109,7 @@ void spread(const std::vector<const Op*>& of_ranks) {
   for (const Op* one : of_ranks) std::memcpy(one->to, all.data(), all.size());
 }
 
-// Between two ranks the k-th send meets the k-th receive.
+// The k-th send between two ranks matches the k-th receive.
 bool exchange(const std::vector<std::vector<Op>>& ranks) {
   std::map<std::pair<int, int>, std::vector<const Op*>> sends;
   std::map<std::pair<int, int>, std::vector<const Op*>> recvs;
@@ -150,7 +150,7 @@ bool perform(const std::vector<std::vector<Op>>& ranks) {
 
 }  // namespace
 
-// The type that NCCL's header names and does not define.
+// NCCL's header declares this type without a definition.
 struct ncclComm {
   std::shared_ptr<Clique> clique;
   int rank = 0;
@@ -168,17 +168,16 @@ int next_id = 1;
 int alive = 0;
 int aborted = 0;
 NcclTrouble next_trouble;
-std::atomic<int> era{0};  // what hangs in an earlier one may end
+std::atomic<int> era{0};  // hanging calls of an earlier era may end
 std::atomic<int> group_us{0};
 std::shared_ptr<Clique> last_clique;
 
-// A call that does not return before it is aborted, or the test is over.
+// Hangs until an abort, or until the next era.
 template <class Ended>
 void hang_until(const Ended& ended) {
   for (const int now = era; !ended() && era == now;) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-/// What this thread has asked for since it began a group.
 struct Group {
   bool open = false;
   ncclComm_t communicator = nullptr;
@@ -197,7 +196,7 @@ ncclResult_t add(const Op& op, ncclComm_t communicator, cudaStream_t stream) {
   return ncclSuccess;
 }
 
-// The device's part: a rank comes with its ops, the last one has all of them performed.
+// The device's part: ranks arrive with their ops, and the last one performs all of them.
 void arrive(const std::shared_ptr<Clique>& clique, int number, int rank, std::vector<Op> ops) {
   const std::lock_guard lock(clique->mutex);
   std::vector<std::vector<Op>>& meeting = clique->meetings[number];
@@ -235,7 +234,7 @@ ncclResult_t get_unique_id(ncclUniqueId* id) {
 }
 
 ncclResult_t comm_init_rank_config(ncclComm_t* made, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
-  // In a group on one thread, or not blocking: what this fake does not play.
+  // Groups on one thread and non-blocking communicators are not emulated.
   if (group.open || config->blocking != 1) return ncclInvalidUsage;
   std::shared_ptr<Clique> clique;
   NcclTrouble trouble;
@@ -263,7 +262,7 @@ ncclResult_t comm_init_rank_config(ncclComm_t* made, int ranks, ncclUniqueId id,
   return ncclSuccess;
 }
 
-// All ranks of the parent come, those that will be in no part too.
+// All ranks of the parent must call it, including those without a colour.
 ncclResult_t comm_split(ncclComm_t parent, int color, int key, ncclComm_t* made, ncclConfig_t* config) {
   if (group.open || config->blocking != 1) return ncclInvalidUsage;
   const std::shared_ptr<Clique> clique = parent->clique;
@@ -339,7 +338,7 @@ ncclResult_t group_end() {
   if (communicator == nullptr) return ncclSuccess;
   const bool in_trouble = communicator->trouble.rank >= 0 && communicator->groups >= communicator->trouble.after_calls;
   const int number = communicator->groups++;
-  const std::shared_ptr<Clique> clique = communicator->clique;  // which an abort on another thread leaves
+  const std::shared_ptr<Clique> clique = communicator->clique;  // an abort on another thread resets it
   const int rank = communicator->rank;
   if (in_trouble && communicator->trouble.kind == Kind::never_enqueued) {
     hang_until([&] {

@@ -1,5 +1,4 @@
-// gemm on the CUDA backend: what it tells cuBLASLt, judged by what a stand-in that follows the library's manual makes
-// of it.
+// gemm on the CUDA backend: its requests to cuBLASLt, judged by the results of a stand-in that follows the manual.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +18,7 @@ using testing::ProgramRun;
 using testing::run_in_every_order;
 using testing::WithTrouble;
 
-/// Every candidate is judged; at least two there are.
+/// Judges every candidate; there must be at least two.
 testing::BackendContract every_candidate() {
   const testing::BackendContract& emulated = testing::emulated_contract();
   const auto judges = [](const Program& program, const testing::Fill& fill, std::int64_t) -> std::string {
@@ -47,7 +46,7 @@ TEST(CudaGemm, GeluAndItsSlopeAreWithinOrBehindTheProduct) {
 
 TEST(CudaGemm, ReadsAndWritesPartsOfPackedTensors) { testing::expect_bounds_of_packed_operands(every_candidate()); }
 
-/// A layer with GELU: [16, 24] of sums over 8.
+/// A layer with GELU: [16, 24], sums over 8.
 struct Layer {
   explicit Layer(DType type, std::int64_t n = 24)
       : x(program.add(tensor("x", type, Shape{16, 8}, Role::activation))),
@@ -71,7 +70,7 @@ struct Layer {
 
 TEST(CudaGemm, OwnGeluBehindTheProductIsThereForEveryTypeAndWidth) {
   for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
-    for (const std::int64_t n : {24, 13}) {  // 13: the library's own epilogue wants rows of a multiple of 8
+    for (const std::int64_t n : {24, 13}) {  // 13: cuBLASLt's epilogue needs rows that are a multiple of 8
       const Layer layer(type, n);
       EXPECT_EQ(layer.run(), "") << name(type) << ", " << n;
       const std::vector<std::string> candidates = last_candidates();
@@ -85,7 +84,7 @@ TEST(CudaGemm, AnApproximateTanhIsOutsideTheBoundAndOwnGeluIsNot) {
   const WithTrouble trouble({.approximate_tanh = true});
   for (const DType type : {DType::f16, DType::bf16}) {
     const Layer layer(type);
-    EXPECT_NE(layer.run(), "") << name(type);  // the library's epilogue is the first candidate
+    EXPECT_NE(layer.run(), "") << name(type);  // cuBLASLt's epilogue is the first candidate
     for (const std::string& candidate : std::vector<std::string>(last_candidates()))
       EXPECT_EQ(layer.run(candidate) == "", candidate.find("+gpubench:sm90") != std::string::npos) << candidate;
   }
@@ -104,7 +103,7 @@ TEST(CudaGemm, AnAlgorithmThatNeedsMoreScratchMemoryThanItMayHaveIsNoCandidate) 
   const WithTrouble trouble({.scratch_bytes = std::size_t{65} << 20U});
   const Layer layer(DType::bf16);
   EXPECT_EQ(layer.run(), "");
-  EXPECT_EQ(last_candidates().size(), 2U);  // of four: the first algorithm fused, and followed by own GELU
+  EXPECT_EQ(last_candidates().size(), 2U);  // of four: the first algorithm fused, and with own GELU
 }
 
 TEST(CudaGemm, AFailureOfAnyCallOfTheLibraryIsToldByNameOrHurtsNobody) {

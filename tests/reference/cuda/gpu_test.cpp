@@ -1,5 +1,4 @@
-// What only a GPU can show. Without one every test here says "no CUDA device" and is skipped, unless
-// GPUBENCH_REQUIRE_GPU=1, which makes that a failure.
+// Tests that need a GPU. Without one they are skipped ("no CUDA device"), or fail with GPUBENCH_REQUIRE_GPU=1.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +41,7 @@ class Gpu : public ::testing::Test {
     backend_ = cuda::open_cuda_backend({});
   }
 
-  // c += a b with ones: each run adds k to every element, exactly, so that c counts the runs.
+  // c += a b with ones: each run adds exactly k to every element, so c counts the runs.
   struct Counter {
     static constexpr std::int64_t size = 64;
     Buffer a, b, c, workspace;
@@ -95,9 +94,9 @@ TEST_P(GpuSuite, EveryCaseOfItsLowestTierPassesOrIsUnsupportedWithAReason) {
   Selection selection;
   selection.suites = {GetParam()};
   selection.default_launch = LaunchMode::graph;
-  selection.virtual_ranks = true;  // for suites of two ranks and more
+  selection.virtual_ranks = true;  // for suites of two or more ranks
   std::vector<PlannedCase> plan;
-  for (const Tier tier : {Tier::smoke, Tier::quick, Tier::standard}) {  // suites of devices only begin at standard
+  for (const Tier tier : {Tier::smoke, Tier::quick, Tier::standard}) {  // device suites start at standard
     selection.tier = tier;
     plan = plan_cases(all_suites(), selection);
     if (!plan.empty()) break;
@@ -138,8 +137,8 @@ TEST_F(Gpu, AStepOnVirtualRanksKeepsEveryBoundAndSaysThatTheyAreVirtual) {
   }
 }
 
-// Which of the candidates runs is up to the tuner; all of them are judged on the CPU (bias_gradient_test.cpp), but
-// for what only the library knows of its own epilogues.
+// The tuner chooses the candidate. bias_gradient_test.cpp judges all of them on the CPU, except for behaviour of the
+// library's epilogues beyond its manual.
 TEST_F(Gpu, BiasGradientsBesideTheirProductsKeepTheirBoundsInATrainingStep) {
   Selection selection;
   selection.suites = {"transformer"};
@@ -151,7 +150,7 @@ TEST_F(Gpu, BiasGradientsBesideTheirProductsKeepTheirBoundsInATrainingStep) {
     options.deterministic = deterministic;
     int passed = 0;
     for (const CaseRecord& record : run_cases(*backend_, plan, options)) {
-      if (record.verdict == Verdict::unsupported) continue;  // attention's gradient in tf32
+      if (record.verdict == Verdict::unsupported) continue;  // attention gradient in tf32
       EXPECT_EQ(record.verdict, Verdict::pass) << record.id << ": " << record.reason;
       ASSERT_TRUE(record.rewrites.has_value()) << record.id;
       EXPECT_THAT(*record.rewrites, Contains(HasSubstr("gemm_gelu_bias_gradient"))) << record.id;
@@ -166,7 +165,7 @@ TEST_F(Gpu, AGraphRunsWhatItsSequenceHoldsOncePerReplay) {
   const Counter counter(*backend_);
   const std::vector<Launch> twice{counter.launch, counter.launch};
   const Launch graph = backend_->sequence(twice, {{{}, {0}}, LaunchMode::graph});
-  EXPECT_EQ(counter.runs(*backend_), 0.0);  // capturing runs nothing
+  EXPECT_EQ(counter.runs(*backend_), 0.0);  // capturing does not run the work
   backend_->run(graph);
   EXPECT_EQ(counter.runs(*backend_), 2.0);
   backend_->run(graph);
@@ -196,7 +195,7 @@ TEST_F(Gpu, TimesOfARoundArePositiveAndTheHostsAreNotShorterThanTheDevices) {
     ASSERT_EQ(times.device_ns.size(), 5U);
     ASSERT_EQ(times.wall_ns.size(), 5U);
     for (std::size_t i = 0; i < 5; ++i) {
-      EXPECT_GT(times.device_ns[i], 256 * 500.0);  // no kernel takes less than half a microsecond
+      EXPECT_GT(times.device_ns[i], 256 * 500.0);  // a kernel takes at least 0.5 us
       EXPECT_GT(times.wall_ns[i], 0.8 * times.device_ns[i]);
     }
   }

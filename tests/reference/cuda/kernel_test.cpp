@@ -1,4 +1,4 @@
-// What the CUDA backend says that it has.
+// Capabilities reported by the CUDA backend.
 #include <gtest/gtest.h>
 
 #include <algorithm>

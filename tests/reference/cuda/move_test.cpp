@@ -1,4 +1,4 @@
-// copy, transpose and reorder on the CUDA backend's kernels: the same bits elsewhere.
+// copy, transpose and reorder on the CUDA backend: bit-exact moves.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ TEST(CudaReorder, ToBlocksIsUnsupportedWithTheLayout) {
               ::testing::HasSubstr("expected strides without blocks"));
 }
 
-// [2, 3, 4] moved as it lies is one run of 24; with the outer two axes swapped, the inner two of `to` stay apart.
+// [2, 3, 4] moved in order is one run of 24; with the outer axes swapped, the inner two of `to` stay separate.
 TEST(CudaMove, NeighbouringAxesThatStayTogetherAreJoined) {
   cuda::MoveArgs whole;
   whole.axes = 3;

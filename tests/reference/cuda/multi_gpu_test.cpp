@@ -1,5 +1,4 @@
-// What only several GPUs can show: NCCL. Without two of them every test here says so and is skipped, unless
-// GPUBENCH_REQUIRE_GPU=1, which makes that a failure.
+// Tests of NCCL that need several GPUs. With fewer than two they are skipped, or fail with GPUBENCH_REQUIRE_GPU=1.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +36,7 @@ class MultiGpu : public ::testing::Test {
     };
     return run_cases(*backend_, plan_cases(all_suites(), selection), options);
   }
-  /// 2, 4, 8, ... as many as there are.
+  /// 2, 4, 8, up to the number of GPUs.
   [[nodiscard]] static std::vector<int> rank_counts() {
     std::vector<int> counts;
     for (int ranks = 2; ranks <= std::min(cuda::device_count(), 8); ranks *= 2) counts.push_back(ranks);

@@ -12,7 +12,7 @@
 namespace gpubench::testing {
 namespace {
 
-/// What processes tell each other. The n-th time that a rank comes with the same members is the n-th for each of them.
+/// Messages between processes. A rank's n-th broadcast with the same members is the n-th of each of them.
 class Exchange {
  public:
   void broadcast(int rank, const RankGroup& members, std::span<std::byte> bytes) {

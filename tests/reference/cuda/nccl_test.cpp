@@ -1,4 +1,4 @@
-// The real NCCL, as far as it goes without a GPU: it is there, has what is called, and is what was compiled against.
+// The real NCCL without a GPU: it is installed, has the called functions, and matches the compiled version.
 #include "reference/cuda/nccl.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@ namespace nccl_test {
 
 TEST(NcclCalls, AreFoundInTheLibraryThatThisIsLinkedWith) {
   const NcclCalls& calls = nccl_calls();
-  EXPECT_EQ(calls.get_version, &ncclGetVersion);  // the table's functions are the linker's
+  EXPECT_EQ(calls.get_version, &ncclGetVersion);  // the linker resolves the same functions
   EXPECT_EQ(calls.all_reduce, &ncclAllReduce);
   EXPECT_EQ(calls.comm_init_rank_config, &ncclCommInitRankConfig);
   EXPECT_EQ(calls.recv, &ncclRecv);

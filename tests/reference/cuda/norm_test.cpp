@@ -1,6 +1,5 @@
-// Layer, root mean square and batch normalization and a residual connection with its norm on the CUDA backend's
-// kernels, against the textbook: rows that are constant, nearly so, or far from zero; widths of the kernels for a warp,
-// a block, and long rows.
+// Layer norm, RMS norm, batch norm, and norms with a residual on the CUDA backend, against the textbook: rows that are
+// constant, nearly constant, or far from zero; widths for warp, block and long-row kernels.
 #include <gtest/gtest.h>
 
 #include "reference/cuda/kernels/rows.h"
@@ -15,15 +14,15 @@ using testing::NormKind;
 using testing::NormSize;
 using testing::NormTypes;
 
-// Warps take up to 1024 elements, blocks of 64 to 512 threads (backward: 1024) up to 16384; 1030 is no multiple of a
-// pack. Long rows cost emulated threads, so that not all types have them.
+// Warps handle up to 1024 elements, blocks of 64 to 512 threads (backward: 1024) up to 16384; 1030 is not a multiple of
+// a pack. Long rows are slow on emulated threads, so only some types have them.
 std::vector<NormSize> sizes_of(const NormTypes& types) {
   std::vector<NormSize> sizes = {{1, 1}, {5, 7}, {13, 255}, {26, 768}, {7, 1030}};
   if (types.data == types.parameter) sizes.insert(sizes.end(), {{3, 1024}, {2, 2056}});
   if (types.data == DType::bf16 && types.parameter == DType::f32)
     sizes.insert(sizes.end(), {{2, 8200, 17}, {2, 12288, 17}, {2, 16400, 17}});
   if (types.data == DType::f32) sizes.push_back({2, 6151, 17});
-  // In f64 warps take up to 512 (backward: 256), blocks up to 8192 (4096).
+  // In f64 warps handle up to 512 (backward: 256), blocks up to 8192 (4096).
   if (types.data == DType::f64) sizes.insert(sizes.end(), {{30, 256}, {2, 512}, {2, 4100, 17}, {2, 8194, 17}});
   return sizes;
 }
@@ -63,7 +62,7 @@ TEST(CudaBatchNorm, EveryShapeAndTypeIsWithinItsBound) {
   testing::expect_bounds_in_every_type(emulated_contract(), testing::batch_norm_programs);
 }
 
-// Two multiprocessors have 24 warps at once; 61 rows take three turns.
+// Two multiprocessors run 24 warps at once; 61 rows take three turns.
 TEST(CudaNorm, GradientsOfManyRowsAreSummedInTurns) {
   for (const auto& [rows, n, stride] : {NormSize{61, 100}, NormSize{19, 1100, 7}, NormSize{5, 16385, 101}}) {
     for (const NormKind kind : kinds) {
@@ -75,8 +74,8 @@ TEST(CudaNorm, GradientsOfManyRowsAreSummedInTurns) {
   }
 }
 
-// 132 multiprocessors: GPT-2's width has a warp per row in blocks of 12 (8 in f32); 12288 columns are 768 threads, one
-// block each; 4096 columns are 256 threads, two blocks each; fewer rows than blocks are a block each.
+// 132 multiprocessors. GPT-2's width: a warp per row, blocks of 12 warps (8 in f32). 12288 columns: one block of 768
+// threads each; 4096 columns: two blocks of 256 threads each. With fewer rows than blocks: a block per row.
 TEST(CudaLayerNormBackward, SplitsRowsByWhatFitsAMultiprocessor) {
   EXPECT_EQ(cuda::layer_norm_backward_parts(cuda::Element::f32, 8192, 768, 132), 132);
   EXPECT_EQ(cuda::layer_norm_backward_parts(cuda::Element::bf16, 24, 768, 132), 2);
@@ -84,7 +83,7 @@ TEST(CudaLayerNormBackward, SplitsRowsByWhatFitsAMultiprocessor) {
   EXPECT_EQ(cuda::layer_norm_backward_parts(cuda::Element::f32, 1024, 12288, 132), 132);
   EXPECT_EQ(cuda::layer_norm_backward_parts(cuda::Element::f32, 16384, 4096, 132), 264);
   EXPECT_EQ(cuda::layer_norm_backward_parts(cuda::Element::f32, 3, 4096, 132), 3);
-  // In f64 768 columns are 192 threads, two blocks each.
+  // In f64 768 columns take 192 threads: two blocks each.
   EXPECT_EQ(cuda::layer_norm_backward_parts(cuda::Element::f64, 8192, 768, 132), 264);
 }
 

@@ -1,5 +1,3 @@
-// gradient norm, clip, loss scaling and the optimizers on the CUDA backend's kernels, against the textbook: many
-// tensors of odd sizes and mixed types, tiny gradients, first steps.
 #include <gtest/gtest.h>
 
 #include "tests/reference/cuda/emulated_judge.h"
@@ -10,8 +8,8 @@ namespace optimizer_test {
 
 using testing::emulated_contract;
 
-// A chunk is 8192 elements; three multiprocessors' blocks take several turns. A copy of f32 weights is never of its
-// gradient's type.
+// A chunk has 8192 elements; the blocks of three multiprocessors take several turns. Copies of f32 weights never have
+// the gradient's type.
 const testing::Trainings trainings{{1, 7, 0, 1023, 20000, 64, 8192, 3},
                                    {{{DType::f32, DType::bf16, DType::f16}, {DType::bf16, DType::f16, DType::f32}},
                                     {{DType::f64}, {DType::f64}, DType::f64}}};

@@ -1,5 +1,4 @@
-// What the CUDA backend decides about an op call before it asks a GPU: which candidate is taken without timing any, and
-// what a device has no arithmetic for.
+// Decisions of the CUDA backend that need no GPU: candidates chosen without timing, and types without arithmetic.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +20,7 @@ using ::testing::HasSubstr;
 
 class Planning : public ::testing::Test {
  protected:
-  // No test here gets as far as a library or a stream.
+  // These tests reach neither a library nor a stream.
   [[nodiscard]] CudaContext context(PlanOptions options = {}) const {
     return {traits_, reinterpret_cast<const CublasLt&>(no_library_), reinterpret_cast<const Cudnn&>(no_library_),
             nullptr, std::move(options)};
@@ -53,7 +52,7 @@ TEST_F(Planning, ARememberedCandidateIsTakenUntimedAndSaysSo) {
   EXPECT_NE(dynamic_cast<const CudaPlan*>(plan.get()), nullptr);
 }
 
-// From pageable memory the driver copies with the host at work, which a graph has no node for.
+// The driver copies pageable memory with work on the host, for which graphs have no node.
 TEST_F(Planning, CopiesOfPageableMemoryAreNotRecordedAndSaySo) {
   const auto planned = [this](Memory from, Memory to) {
     OpCall copying;
@@ -88,12 +87,12 @@ TEST(RunQueues, AreKeptWhileCasesTakeTurnsAndNoLongerThanTheirCopies) {
     made.push_back(queue_of(i));
   }
   for (std::size_t i = 0; i < RunQueues::most; ++i) EXPECT_EQ(queue_of(i), made[i]) << i;
-  (void)queues.queue_of(std::span(cases).first(1), 16, 64, nullptr);  // of another batch: one more than are kept
+  (void)queues.queue_of(std::span(cases).first(1), 16, 64, nullptr);  // another batch: one queue more than are kept
   EXPECT_EQ(queues.size(), RunQueues::most);
-  EXPECT_EQ(queue_of(1), made[1]);  // what went was idle longest: the one before
+  EXPECT_EQ(queue_of(1), made[1]);  // the queue idle longest, the one before, was dropped
   cases.resize(1);
   (void)queue_of(0);
-  EXPECT_EQ(queues.size(), 2U);  // of the one that is left, for two batches
+  EXPECT_EQ(queues.size(), 2U);  // the remaining case, for two batches
 }
 
 TEST_F(Planning, APinWinsOverWhatIsRemembered) {
@@ -103,7 +102,7 @@ TEST_F(Planning, APinWinsOverWhatIsRemembered) {
 
 TEST_F(Planning, WhereThereIsOneCandidateThereIsNoChoice) {
   EXPECT_EQ(choose({}, {"a"})->choice(), Choice::only);
-  EXPECT_EQ(choose({.remembered = "b"}, {"a"})->implementation(), "a");  // what is not offered is ignored
+  EXPECT_EQ(choose({.remembered = "b"}, {"a"})->implementation(), "a");  // not a candidate: ignored
   EXPECT_EQ(choose({.remembered = "b"}, {"a"})->choice(), Choice::only);
 }
 
@@ -111,7 +110,7 @@ TEST_F(Planning, WithoutACandidateTheCallIsUnsupported) {
   EXPECT_THROW((void)choose({.remembered = "b"}, {}), Unsupported);
 }
 
-// Documents are refused before cuDNN is asked.
+// Documents are refused without asking cuDNN.
 TEST_F(Planning, AttentionThatCudnnDoesNotTakeRunsOnOwnKernelsAndSaysSo) {
   const auto planned = [this](const Math& math, PlanOptions options) {
     Program program;
@@ -136,8 +135,7 @@ TEST_F(Planning, AttentionThatCudnnDoesNotTakeRunsOnOwnKernelsAndSaysSo) {
   EXPECT_EQ(planned({}, {.remembered = "cudnn:eng=1"}), "gpubench:sm80");
   EXPECT_EQ(planned({}, {.pinned = "gpubench:sm80"}), "gpubench:sm80");
   EXPECT_THAT(refusal({}, {.pinned = "cudnn:eng=1"}), HasSubstr("documents; cuDNN masks them only as ragged tensors"));
-  EXPECT_THAT(refusal({.inputs = Math::Inputs::tf32}, {}),
-              AllOf(HasSubstr("ragged tensors"), HasSubstr("not of tf32")));
+  EXPECT_THAT(refusal({.inputs = Math::Inputs::tf32}, {}), AllOf(HasSubstr("ragged tensors"), HasSubstr("lack tf32")));
 }
 
 TEST_F(Planning, ProductsOfEightBitNumbersAreRefusedByNameWhereTheDeviceHasNone) {

@@ -1,4 +1,4 @@
-// Ops that treat every element alike on the CUDA backend's kernels: their contract, casts between all types.
+// Elementwise ops on the CUDA backend: their contract, and casts between all types.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,7 +20,7 @@ using testing::PointwiseProgram;
 using testing::ProgramRun;
 using testing::run_in_every_order;
 
-// 8192 bf16 elements are a block's turn.
+// A block handles 8192 bf16 elements per turn.
 TEST(CudaPointwise, EveryOpTypeAndOddSizeLiesWithinItsBound) {
   testing::expect_bounds_at_every_size(emulated_contract(), {1, 7, 257, 1024, 8195});
 }
@@ -29,7 +29,7 @@ TEST(CudaPointwise, RepeatedRowsMeetTheRowsTheyStandFor) {
   testing::expect_bounds_of_repeated_rows(emulated_contract());
 }
 
-// Packs fit, fit but for the last one, or don't.
+// Packs fit, fit except for the last, or do not fit.
 TEST(CudaPointwise, PartsOfWiderRowsAreReadAndWrittenWithoutTouchingTheirNeighbours) {
   testing::expect_bounds_of_parts(emulated_contract(),
                                   {{24, 96, 8, 56, 48, 16}, {27, 96, 8, 56, 48, 16}, {31, 100, 3, 57, 77, 5}});
@@ -61,7 +61,7 @@ TEST(CudaCast, RoundsOnceBetweenAllTypes) {
         (void)cast(program, to, "op", x);
         const auto fill = [&](ProgramRun& run) {
           run.set_random(x, 3, 100.0);
-          // Ties, and what lies just beside them where only f64 sees it; numbers beyond f16 and subnormal in it.
+          // Ties, and their neighbours that only f64 distinguishes; numbers beyond f16's range, and subnormal in f16.
           std::vector<double> values = run.get(x);
           const double hard[] = {1.00390625,
                                  1.01171875,

@@ -1,4 +1,3 @@
-// Pooling on the CUDA backend's kernels, against the textbook.
 #include <gtest/gtest.h>
 
 #include "tests/reference/cuda/emulated_judge.h"

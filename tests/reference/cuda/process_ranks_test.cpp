@@ -1,5 +1,5 @@
-// Ranks in processes that have a GPU each: what NCCL does between them, on emulated devices. The contract of their
-// collectives is in ranks_test.cpp, beside that of ranks in one process.
+// Ranks in processes with one GPU each, by NCCL on emulated devices. ranks_test.cpp has the contract of their
+// collectives.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using testing::nccl_processes;
 using testing::NcclTrouble;
 
-/// Numbers on all ranks, whose sums are exact.
+/// Uses numbers with exact sums on all ranks.
 std::string judged(Backend& ranks, const Program& program, const std::vector<ValueId>& x) {
   testing::ProgramRun run(ranks, program);
   for (std::size_t i = 0; i < x.size(); ++i)
@@ -26,7 +26,7 @@ std::string judged(Backend& ranks, const Program& program, const std::vector<Val
   return testing::run_and_judge(run);
 }
 
-/// What an all_reduce of two ranks comes to.
+/// The error of an all_reduce of two ranks.
 std::string failure_of(Backend& ranks) {
   Program p;
   const std::vector<ValueId> x = testing::on_ranks(p, 2, DType::f32, {64});
@@ -66,7 +66,7 @@ TEST(NcclProcesses, AnAsynchronousErrorNamesTheProcessAndGivesNcclsWords) {
                     HasSubstr("remote error (6): told by the fake")));
 }
 
-// Device clocks take the time: they begin together, and no message is in it.
+// Devices measure the time: all begin together, and messages are not included.
 TEST(NcclProcesses, TakeTheTimeOnTheirDevices) {
   const auto processes = nccl_processes(2);
   const std::unique_ptr<Backend> ranks = open_rank_group(processes->ranks().open(2));

@@ -1,5 +1,4 @@
-// Narrow copies on the CUDA backend's kernels, against the textbook: all of them bit for bit where scales are powers of
-// two.
+// Quantization on the CUDA backend, against the textbook: bit for bit if scales are powers of two.
 #include <gtest/gtest.h>
 
 #include "tests/reference/cuda/emulated_judge.h"

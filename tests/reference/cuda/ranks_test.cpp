@@ -1,5 +1,5 @@
-// Ranks of the CUDA backend, on emulated streams: virtual ranks with the kernels themselves, and NCCL's part played by
-// a fake that keeps NCCL's rules.
+// Ranks of the CUDA backend on emulated streams: virtual ranks with the real kernels, and a fake that enforces NCCL's
+// rules.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(Nccl, Collectives,
                                            RankOpening{"In3Processes", 3, open_nccl_in_processes, all_floats}),
                          [](const auto& named) { return named.param.name; });
 
-// Each rank has a communicator with all others, and one with whom it shares a group.
+// Each rank has a communicator of all ranks and one of its group.
 TEST(NcclGroups, HaveCommunicatorsOfTheirOwnWhichEndWithTheRest) {
   for (const bool splits : {true, false}) {
     const int before = fake_nccl_alive();
@@ -78,7 +78,6 @@ TEST(NcclGroups, HaveCommunicatorsOfTheirOwnWhichEndWithTheRest) {
   }
 }
 
-/// An op on one rank, whose result lies there too.
 ValueId result_of(Program& program, OpKind kind, Attributes attributes, std::vector<ValueId> inputs, const char* name) {
   TensorSpec result = program.spec(inputs[0]);
   result.name = name_on_rank(name, result.placement.rank, result.placement.ranks);
@@ -87,8 +86,8 @@ ValueId result_of(Program& program, OpKind kind, Attributes attributes, std::vec
   return y;
 }
 
-/// On each rank: a = gelu(x), s = the sum of a over the ranks, b = a + a meanwhile, y = s + b, and the sum of y, which
-/// no op waits for: lanes meet both ways.
+/// On each rank: a = gelu(x), s = sum of a over the ranks, meanwhile b = a + a, then y = s + b. No op waits for the sum
+/// of y. Lanes wait for each other in both directions.
 struct Overlapped {
   Program program;
   std::vector<ValueId> x, results;
@@ -107,7 +106,6 @@ struct Overlapped {
   }
 };
 
-/// Everything that was run one by one, as one sequence.
 Launch sequence_of(Backend& ranks, const ProgramRun& run) {
   std::vector<Launch> launches;
   for (int op = 0; op < static_cast<int>(run.program().ops().size()); ++op) launches.push_back(run.launch(op));
@@ -139,7 +137,7 @@ TEST_P(RankStreams, OverlapComputeAndCollectivesAsDataFlowAllows) {
     set_stream_order(order, seed);
     for (int op = 0; op < static_cast<int>(overlapped.program.ops().size()); ++op) {
       for (const ValueId y : overlapped.program.op(op).outputs)
-        run.set(y, std::vector<double>(700, 0.5));  // what is not computed anew shows
+        run.set(y, std::vector<double>(700, 0.5));  // reveals values that are not recomputed
     }
     ranks_->run(whole);
     for (std::size_t i = 0; i < overlapped.results.size(); ++i)
@@ -147,8 +145,8 @@ TEST_P(RankStreams, OverlapComputeAndCollectivesAsDataFlowAllows) {
   }
 }
 
-// x <- the sum of x over the ranks, then total <- total + x: n ranks and x = 1, 2, ... on them give, run by run,
-// x = (1 + ... + n) n^k, and a next run's collective must not overtake this run's last op.
+// x <- sum of x over the ranks, then total <- total + x. n ranks with x = 1, 2, ... give x = (1 + ... + n) n^k after k
+// more runs; the next run's collective must not overtake this run's last op.
 TEST_P(RankStreams, RunsThatFollowEachOtherKeepTheirOrder) {
   const int n = GetParam().ranks;
   Program program;
@@ -226,7 +224,7 @@ TEST(VirtualRanks, TooManyAreRefusedWithTheNumber) {
   EXPECT_THROW((void)cuda::open_virtual_communicator(cuda::max_virtual_ranks + 1, 0), BackendError);
 }
 
-/// What running a program throws, and of which kind; `build` says what it does on two ranks.
+/// The error of a program and its kind; `build` adds its ops on two ranks.
 std::string failure_of(Backend& ranks, const std::function<void(Program&)>& build) {
   Program p;
   build(p);
@@ -251,12 +249,12 @@ TEST(NcclRanks, AnAsynchronousErrorEndsTheProcessWithTheRankAndNcclsWords) {
   EXPECT_THAT(
       failure_of_a_sum(*ranks),
       AllOf(HasSubstr("lost: rank 1: "), HasSubstr("remote error (6): told by the fake"), HasSubstr("(in 'bucket')")));
-  EXPECT_THAT(failure_of_a_sum(*ranks), HasSubstr("lost: "));  // nothing runs after it
+  EXPECT_THAT(failure_of_a_sum(*ranks), HasSubstr("lost: "));  // nothing runs after a lost rank
 }
 
 TEST(NcclRanks, ARankThatIsNeverEnqueuedIsNamedAsTheOneThatHangs) {
   const int aborted_before = fake_nccl_aborted();
-  // Its threads may still be at work in it: it is never freed, as the engine never frees one that hangs.
+  // Never freed, as the engine does with a hanging backend: its threads may still use it.
   static const auto& ranks = *new std::unique_ptr<Backend>(
       open_rank_group(open_faked_nccl(2, {1, 0, NcclTrouble::Kind::never_enqueued}), 0.3));
   EXPECT_THAT(failure_of_a_sum(*ranks), AllOf(HasSubstr("lost: rank 1 has come no further for 0.3 s, last in 'bucket'"),
@@ -264,10 +262,10 @@ TEST(NcclRanks, ARankThatIsNeverEnqueuedIsNamedAsTheOneThatHangs) {
   EXPECT_TRUE(ranks->hangs());
   for (int tries = 0; tries < 200 && fake_nccl_aborted() < aborted_before + 2; ++tries)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  EXPECT_EQ(fake_nccl_aborted(), aborted_before + 2);  // so that no device goes on waiting
+  EXPECT_EQ(fake_nccl_aborted(), aborted_before + 2);  // so that no device keeps waiting
 }
 
-// The host waits for how many tokens go where, which a peer that fails never tells: a wait that stop() must end.
+// The host waits for the numbers of tokens, which a failed peer never sends: stop() must end the wait.
 TEST(NcclRanks, APeerThatNeverTellsItsTokensKeepsNoRankForGood) {
   const int aborted_before = fake_nccl_aborted();
   static const auto& ranks = *new std::unique_ptr<Backend>(
@@ -302,8 +300,8 @@ TEST(NcclRanks, ARankThatCannotBeSetUpTellsNcclsWordsAndItsPeersHang) {
               HasSubstr("setting up a communicator failed: remote error (6)"));
 }
 
-// Collectives that take the host longer to enqueue than the device to run: without a gate the device would begin with
-// the first of them while the host is at the second.
+// Enqueueing these collectives takes the host longer than the device needs to run them. Without a gate the device would
+// begin the first while the host enqueues the second.
 TEST(NcclRanks, NoDeviceBeginsAnIntervalBeforeTheHostHasEnqueuedItOnAllRanks) {
   constexpr int ranks = 2;
   constexpr int runs = 6;
@@ -317,12 +315,11 @@ TEST(NcclRanks, NoDeviceBeginsAnIntervalBeforeTheHostHasEnqueuedItOnAllRanks) {
   run.run();  // group 0
   const Launch whole = sequence_of(*backend, run);
   (void)backend->time(std::vector{whole}, {2, runs, 0, 0.0, Cadence::streaming});
-  // Each sample: one group that lines the ranks up, then one a run.
+  // Each sample: one group to align the ranks, then one per run.
   EXPECT_EQ(fake_nccl_least_enqueued(1), 1 + (1 + runs));
   EXPECT_EQ(fake_nccl_least_enqueued(1 + (1 + runs)), 1 + 2 * (1 + runs));
 }
 
-/// Work that does nothing.
 class Idle final : public cuda::CudaLaunch {
  public:
   void enqueue(cudaStream_t /*stream*/) const override {}
@@ -358,7 +355,7 @@ TEST(StartGate, AResetFreesWhoeverWaitsAndTheRanksAgreeAgain) {
   while (!cuda::is_done(stream.get())) std::this_thread::yield();
 }
 
-// Where it is asked for the whole of a long interval, a device's queue is full before its gate opens.
+// If a gate waited for a whole long interval, the device's queue would fill up before it opens.
 TEST(StartGate, OpensBeforeTheEndOfALongInterval) {
   const std::unique_ptr<cuda::CudaCommunicator> alone = cuda::open_virtual_communicator(1, 0);
   const cuda::Stream compute = cuda::make_stream();

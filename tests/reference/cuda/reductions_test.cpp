@@ -1,5 +1,3 @@
-// column_sum and embedding on the CUDA backend's kernels, against the textbook: sums over rows and over
-// occurrences.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -56,7 +54,7 @@ TEST(CudaEmbeddingBackward, AddsRareAndFrequentTokensWithinBoundsAndLeavesOtherR
   testing::expect_bounds_of_rare_and_frequent_tokens(emulated_contract(), {1, 61, 128}, true);
 }
 
-// 3 tokens of 64 bf16, two of them the same: dy, and two rows of the table; its other 598 rows aren't touched.
+// 3 tokens of 64 bf16, two of them equal: reads dy and two table rows; the other 598 rows are not touched.
 TEST(CudaEmbeddingBackward, AddingReadsTheRowsOfTheTableThatTokensName) {
   const std::unique_ptr<Backend> backend = testing::open_emulated_backend();
   std::int64_t read[2];
@@ -89,14 +87,14 @@ TEST(CudaEmbeddingBackward, OneTokenEverywhereOverSeveralTurnsLiesWithinItsBound
   EXPECT_EQ(run_in_every_order(program, fill), "");
 }
 
-// As the table of positions of a batch of 40: each of 128 tokens occurs 40 times, more often than a warp has lanes.
+// The position table for a batch of 40: each of 128 tokens occurs 40 times, more often than a warp has lanes.
 std::vector<double> positions_of_a_batch() {
   std::vector<double> tokens(40 * 128);
   for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<double>(i % 128);
   return tokens;
 }
 
-// Zipf's law: token k occurs 1200 / k times; in an order that has nothing to do with it.
+// Zipf's law: token k occurs 1200 / k times, in random order.
 std::vector<double> words_of_a_text() {
   std::vector<double> tokens;
   for (int k = 1; k < 500; ++k) tokens.insert(tokens.end(), static_cast<std::size_t>(1200 / k), k);
@@ -109,7 +107,7 @@ std::vector<double> words_of_a_text() {
   return shuffled;
 }
 
-// How many tokens occur more often than a warp has lanes.
+// Number of tokens that occur more often than a warp has lanes.
 std::int64_t frequent(const std::vector<double>& ids) {
   std::map<double, int> counts;
   for (const double id : ids) ++counts[id];
@@ -132,10 +130,10 @@ TEST(CudaEmbeddingBackward, PositionsOfABatchAndWordsOfATextGiveTheSameBitsInEve
   }
 }
 
-// dy once. Besides that integers: a token's places are told when they are counted, placed, put in order and summed, the
-// last once per slice of 64 columns. All lanes of a warp read what a row of the table has, and all 256 threads of a
-// block three integers of a frequent token, to put its places in order and for each slice. Searching all tokens for
-// each frequent one would read 128 integers per token and slice.
+// dy once, and integers: a token's places are read when counted, placed, sorted and summed, the last once per slice of
+// 64 columns. All lanes of a warp read a table row's list, and all 256 threads of a block three integers of a frequent
+// token, for sorting and for each slice.
+// Searching all tokens for each frequent one would read 128 integers per token and slice.
 TEST(CudaEmbeddingBackward, WhatIsReadGrowsWithTheTokensHoweverTheyAreSpread) {
   const std::unique_ptr<Backend> backend = testing::open_emulated_backend();
   for (const std::vector<double>& ids : {positions_of_a_batch(), words_of_a_text()}) {
@@ -153,7 +151,7 @@ TEST(CudaEmbeddingBackward, WhatIsReadGrowsWithTheTokensHoweverTheyAreSpread) {
     run.run();
 
     const std::int64_t integers = (cuda::emulation::bytes_read() - before - count * 128 * 2) / 4;
-    const std::int64_t of_tokens = count * (4 + 3 + 8 * 2);  // 8 lanes share a slice of a row, of which there are 2
+    const std::int64_t of_tokens = count * (4 + 3 + 8 * 2);  // 8 lanes share each of the 2 slices of a row
     const std::int64_t of_blocks = frequent(ids) * (1 + 2) * 256 * 3;
     EXPECT_LE(integers, of_tokens + rows * 80 + of_blocks + 2 * 12 * 256);
     EXPECT_GT(integers, count);

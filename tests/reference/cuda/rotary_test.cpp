@@ -1,5 +1,5 @@
-// Rotary position embedding on the CUDA backend's kernels, against the textbook: odd sizes, all types, both
-// conventions, parts of packed tokens at addresses that packs fit or don't, in place.
+// Rotary position embedding on the CUDA backend, against the textbook: odd sizes, all types, both conventions, parts of
+// packed tokens, aligned or not, in place.
 #include <gtest/gtest.h>
 
 #include "harness/core/error.h"
@@ -11,13 +11,13 @@ namespace rotary_test {
 
 using testing::emulated_contract;
 
-// A thread has four heads of a token: fewer, one more, and twice as many with one to spare.
+// A thread handles four heads of a token: sizes below that, one above it, and one above twice that.
 TEST(CudaRotary, EveryKindTypeAndOddSizeLiesWithinItsBound) {
   testing::expect_bounds_of_rotary(
       emulated_contract(), {{1, 1, 1, 2}, {2, 3, 5, 6}, {1, 3, 4, 16}, {2, 17, 9, 64}, {1, 5, 2, 72}, {1, 2, 3, 1030}});
 }
 
-// Packs fit, fit in x only, or nowhere: by where parts begin, and by the width of a token.
+// Packs fit, fit in x only, or not at all, depending on the parts' offsets and the token width.
 TEST(CudaRotary, PartsOfTokensAndInPlaceTouchNoNeighbourAndGiveTheSameBits) {
   testing::expect_rotary_of_parts(emulated_contract(), {{{2, 5, 3, 32}, {160, 32}, {96, 0}},
                                                         {{2, 5, 3, 32}, {160, 32}, {97, 1}},

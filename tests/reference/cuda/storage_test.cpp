@@ -1,4 +1,4 @@
-// What the CUDA backend's kernels find out about its memory, and do to it, against the trusted way.
+// The CUDA backend's fill, gather, scan and fingerprint kernels, against the host's functions.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -29,7 +29,7 @@ struct EveryOrder {
 TEST(CudaStorage, FingerprintsEqualTheHostsInEveryOrderOfThreads) {
   const std::unique_ptr<Backend> backend = testing::open_emulated_backend();
   EveryOrder([&] { testing::expect_fingerprints_of_the_host(*backend, 20'000); });
-  testing::expect_fingerprints_of_the_host(*backend, 300'000);  // several blocks, each with several loads on their way
+  testing::expect_fingerprints_of_the_host(*backend, 300'000);  // several blocks with several loads each
 }
 
 TEST(CudaStorage, ScansEqualTheHostsInEveryOrderOfThreads) {
@@ -43,7 +43,7 @@ TEST(CudaStorage, GathersFillsAndCopiesWhatTheHostWould) {
   testing::expect_copies_and_fills(*backend);
 }
 
-// Each byte of an aligned storage once, by packs of 16 and the tail by bytes.
+// Reads each byte of an aligned storage once: packs of 16, then single bytes.
 TEST(CudaStorage, AFingerprintReadsEachByteOnce) {
   const std::unique_ptr<Backend> backend = testing::open_emulated_backend();
   const Buffer buffer = backend->allocate(100'003);

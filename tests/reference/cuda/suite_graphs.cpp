@@ -15,7 +15,7 @@ namespace {
 
 using GraphOf = CudnnGraph (*)(const OpCall&, std::span<const TensorSpec>);
 
-// Null for a call that does not belong to the family.
+// Null if the call does not belong to the family.
 GraphOf graph_of(GraphFamily family, const OpCall& call) {
   const GraphOf conv2d = conv2d_graph;
   const GraphOf attention_backward = [](const OpCall& c, std::span<const TensorSpec> t) {
@@ -38,7 +38,7 @@ GraphOf graph_of(GraphFamily family, const OpCall& call) {
   return nullptr;
 }
 
-// Everything of tier standard, which is what a GPU runs unless told otherwise, and what is larger in bf16.
+// Everything up to tier standard, the default on a GPU, and larger cases in bf16.
 bool chosen(GraphFamily family, const Case& c, Sorts sorts) {
   const bool standard = c.tier <= Tier::standard;
   if (sorts == Sorts::few && family != GraphFamily::convolution) return c.tier <= Tier::quick && c.recipe == "bf16";
@@ -51,8 +51,8 @@ AttentionExtents extents_of_call(const OpCall& call, const std::vector<TensorSpe
   return extents_of(tensors[q].shape, tensors[q + 1].shape, tensors[q + 2].shape);
 }
 
-// What makes a graph of attention one of its own: the engines compile code for it, which takes a second each,
-// and batch, heads and length are only its arguments.
+// Properties that distinguish attention graphs: engines compile code for them, a second each; batch, heads and length
+// are run-time arguments.
 std::string sort_of(const OpCall& call, const std::vector<TensorSpec>& tensors) {
   std::string sort = fmt::format("{} {} {} {}", call.kind.name, call.attributes.to_string(),
                                  call.math.inputs == Math::Inputs::tf32, tensors.back().layout.strides.size());
@@ -66,7 +66,7 @@ std::string sort_of(const OpCall& call, const std::vector<TensorSpec>& tensors) 
   return sort + fmt::format(" n={}", tensors[0].shape[-1]);
 }
 
-// Names of tensors don't matter to a graph.
+// Tensor names do not matter to a graph.
 std::string text_of(const OpCall& call, const std::vector<TensorSpec>& tensors) {
   std::string text(call.kind.name);
   if (const std::string attributes = call.attributes.to_string(); !attributes.empty()) text += " " + attributes;

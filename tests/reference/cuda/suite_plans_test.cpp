@@ -1,8 +1,8 @@
-// Every cuDNN graph of the suites becomes an execution plan, for chips that are not there: nothing is run, but that a
-// graph is supported, by which engine, and with how much workspace, needs no GPU to be known.
+// Every cuDNN graph of the suites becomes an execution plan for a described chip. Without a GPU nothing runs, but
+// support, engine and workspace are known.
 //
-// What one version of cuDNN answers is kept in golden/cudnn-<version>.tsv. To write it anew, after reading why it would
-// change: GPUBENCH_UPDATE_GOLDEN=1 ctest -C trials -R cudnn_other_chips
+// golden/cudnn-<version>.tsv records one version's answers. To update it after checking why it changes:
+// GPUBENCH_UPDATE_GOLDEN=1 ctest -C trials -R cudnn_other_chips
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,11 +29,11 @@ class SuitePlans : public ::testing::TestWithParam<SuitePlansParameters> {
  protected:
   void SetUp() override {
     if (const std::string why = no_fake_driver(); !why.empty()) GTEST_SKIP() << why;
-    // Each takes minutes of compiling, and differs from the H200 in little: ctest -C trials -R cudnn_other_chips
+    // Other chips take minutes to compile and differ little from the H200: ctest -C trials -R cudnn_other_chips
     if (std::get<0>(GetParam()) != "h200" && !every_chip())
       GTEST_SKIP() << "plans for other chips than the H200 are built where GPUBENCH_EVERY_CHIP is set";
   }
-  // One plan is asked for: none on the way to it may turn out not to be one. cudnn_plan_test has the budget of a race.
+  // Requests one plan, so every attempt must succeed. cudnn_plan_test covers the number of candidates.
   static std::string answer(const Cudnn& cudnn, const SuiteGraph& graph) {
     const int before = cudnn.effort().built;
     const auto begin = std::chrono::steady_clock::now();
@@ -71,7 +71,7 @@ TEST_P(SuitePlans, EveryGraphIsSupportedByTheEngineThatThisVersionIsKnownToChoos
   if (std::getenv("GPUBENCH_UPDATE_GOLDEN") != nullptr) {
     golden.replace(prefix, answers);
   } else if (golden.exists()) {
-    // A shape that came to the suites after the table was written has only to be supported.
+    // Shapes newer than the table only have to be supported.
     const GoldenRows known = golden.rows(prefix);
     const std::size_t asked = answers.size();
     std::erase_if(answers, [&known](const auto& row) { return !known.contains(row.first); });

@@ -1,5 +1,4 @@
-// The tuner: what it times candidates on, and that it looks at what they computed. Kernels, streams and cuBLASLt are
-// emulated, the tuner is the real one.
+// The tuner: its scratch data, and its check of candidates' results. Kernels, streams and cuBLASLt are emulated.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -68,7 +67,7 @@ Plan planned(Planner plan, const Program& program) {
   return plan(program.op(0), tensors_of(program), device.context(&judge));
 }
 
-/// A layer with GELU, or the gradient through one: [32, 32] of sums over 16.
+/// A layer with GELU, or its gradient: [32, 32], sums over 16.
 Program product(DType type, Gemm::Epilogue epilogue, const Math& math) {
   Program program;
   const bool gradient = epilogue == Gemm::Epilogue::gelu_gradient;
@@ -122,7 +121,6 @@ TEST(CudaTuner, ALibraryWhoseTanhIsExactIsNotRejected) {
                 IsEmpty());
 }
 
-/// What is shown to a judge.
 struct Onlooker final : ResultJudge {
   [[nodiscard]] std::string objection(std::span<const TensorView> /*inputs*/,
                                       std::span<const TensorView> outputs) const override {
@@ -134,7 +132,7 @@ struct Onlooker final : ResultJudge {
   mutable double sum = 0.0;
 };
 
-// Codes of scales are those of about one: products of random bytes would be zeros, infinities or NaN.
+// Scale codes are about one: products of random bytes would be zeros, infinities or NaN.
 TEST(CudaTuner, BlockScaledOperandsAreOrdinaryNumbers) {
   for (const testing::BlockScaledTypes& types : {testing::mxfp8, testing::nvfp4}) {
     const testing::BlockScaledProgram p(types, {.m = 16, .n = 16, .k = 64});
@@ -148,7 +146,7 @@ TEST(CudaTuner, BlockScaledOperandsAreOrdinaryNumbers) {
   }
 }
 
-// Who ran on which memory, in order; a spin is "-".
+// Candidates and their memory, in order of runs; "-" for a spin.
 struct Turn {
   std::string who;
   const std::byte* memory = nullptr;
@@ -164,11 +162,11 @@ struct Log {
   }
 };
 
-// y = a + b of 4096 numbers, by candidates that a test makes.
+// y = a + b of 4096 numbers, by candidates of the test.
 struct Sums {
   Sums() { (void)add(program, Math{}, "y", a, b); }
 
-  /// `off`: what is added to every sum. `host_time`: what enqueueing takes.
+  /// `off`: error of every sum. `host_time`: duration of enqueueing.
   void offer(const std::string& name, float off, std::chrono::microseconds host_time = {}) {
     candidates.push_back(plan_of(name, 0, [=, this](std::span<const Tensor> bound, Workspace) {
       return [=, this, x = bound[0].data, y = bound[1].data, z = bound[2].data](cudaStream_t stream) {
@@ -240,7 +238,7 @@ TEST(CudaTuner, BetweenTwoUsesOfTheSameMemoryThreeCachesPassBy) {
   std::string who;
   std::int64_t shortest = std::numeric_limits<std::int64_t>::max();
   const auto spin = [](const Turn& run) { return run.who == "-"; };
-  const auto first = std::find_if(sums.log.runs.begin(), sums.log.runs.end(), spin);  // from where samples are timed
+  const auto first = std::find_if(sums.log.runs.begin(), sums.log.runs.end(), spin);  // start of the timed samples
   for (auto run = first; run != sums.log.runs.end(); ++run) {
     if (spin(*run)) continue;
     if (const auto before = last.find(run->memory); before != last.end())
@@ -260,11 +258,11 @@ TEST(CudaTuner, EverySampleComesRightBehindUntimedRunsOfItsCandidateAndCandidate
   std::string order;
   for (const Turn& run : sums.log.runs) order += run.who;
   order = order.substr(order.find('-'));
-  std::string expected;  // one set: a run untimed and one timed
+  std::string expected;  // one set: one untimed run and one timed
   for (int turn = 0; turn < 3; ++turn) expected += "-aa-bb";
   EXPECT_EQ(order.substr(0, expected.size()), expected);
   const std::string rest = order.substr(expected.size());
-  EXPECT_EQ(rest.size(), std::size_t{15} * 6);  // in the order of the first samples' medians
+  EXPECT_EQ(rest.size(), std::size_t{15} * 6);  // ordered by the median of the first samples
   for (std::size_t i = 0; i < rest.size(); i += 6) EXPECT_EQ(rest.substr(i, 6), rest.substr(0, 6));
 }
 

@@ -1,4 +1,4 @@
-// Every op with its attributes combined pairwise, on the CUDA backend's kernels, against the textbook.
+// Every op with pairwise combinations of its attributes on the CUDA backend, against the textbook.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -14,7 +14,7 @@
 namespace gpubench {
 namespace cuda_variants_test {
 
-/// A program's storages on an emulated device; each op runs on what the textbook made of those before it.
+/// A program's storages on an emulated device. Each op runs on the textbook's results of earlier ops.
 class EmulatedOps {
  public:
   explicit EmulatedOps(const Program& program) : program_(program), machine_(program) {
@@ -23,7 +23,7 @@ class EmulatedOps {
     machine_.fill_sources("test/case", 42, program);
   }
 
-  /// The check's verdict on the op's outputs; "" where they are right. Throws Unsupported.
+  /// The check's verdict on the op's outputs; "" if they are right. Throws Unsupported.
   std::string judge(int op) {
     const OpCall& call = program_.op(op);
     std::vector<ValueId> ids(call.inputs);
@@ -35,7 +35,7 @@ class EmulatedOps {
     const OpParity parity = gpubench::judge(program_, op, {views_of(in), views_of(out)}, {CheckMode::full}, "check");
     return parity.verdict == Verdict::pass ? "" : std::string(name(parity.verdict)) + ": " + parity.reason;
   }
-  /// Makes the op's outputs what the next ones read.
+  /// Stores the textbook's outputs for later ops.
   void pass(int op) { machine_.run_op(op); }
 
  private:
@@ -87,7 +87,7 @@ TEST_P(CudaVariants, EveryPairOfAttributesIsRight) {
     }
   }
   EXPECT_GT(judged, 450);
-  // Of gemm what the stand-in for cuBLASLt lacks.
+  // The stand-in for cuBLASLt lacks some forms of gemm.
   EXPECT_EQ(refused,
             (std::set<std::string_view>{"conv2d_backward_data", "conv2d_backward_filter", "conv2d_forward", "gemm"}));
 }

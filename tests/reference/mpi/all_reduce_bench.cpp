@@ -1,9 +1,9 @@
-// How fast an all_reduce is through the harness, in processes that MPI joins, beside a plain loop of MPI_Allreduce in
-// the same processes: mpirun -np N all_reduce_bench_openmpi [BLOCKS]
+// Time of an all_reduce in the harness, compared with a loop of MPI_Allreduce in the same processes:
+// mpirun -np N all_reduce_bench_openmpi [BLOCKS]
 //
-// A block is K reductions by either, timed by the same clock from the moment all ranks are there; blocks alternate, so
-// that both meet the same state of the machine. `ratio` is the harness's time over the loop's (medians of the slowest
-// rank's times).
+// A block is K reductions of either kind, timed by the same clock once all ranks have arrived. Blocks alternate, so
+// that both see the same machine state. `ratio` is the harness's time over the loop's (medians of the slowest rank's
+// times).
 #include <fmt/format.h>
 #include <mpi.h>
 
@@ -35,7 +35,7 @@ struct PlainLoop final : LaunchImpl {
   Tensor x, y;
 };
 
-/// The collectives of the module, and a loop of MPI's own call for what is labelled so.
+/// The module's collectives, except that labelled calls run a loop of MPI_Allreduce.
 class WithPlainLoop final : public RankCollectives {
  public:
   WithPlainLoop(std::unique_ptr<RankCollectives> inner, int rank) : inner_(std::move(inner)), rank_(rank) {}
@@ -65,7 +65,7 @@ class WithPlainLoop final : public RankCollectives {
  private:
   std::unique_ptr<RankCollectives> inner_;
   int rank_;
-  std::shared_ptr<const PlainLoop> loop_;  // that was bound last
+  std::shared_ptr<const PlainLoop> loop_;  // the last one bound
 };
 
 ServerSetup setup_of(Processes& processes) {
@@ -87,7 +87,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// A program of one all_reduce of so many elements on each rank.
+/// A program of one all_reduce of `elements` elements per rank.
 Program all_reduce_of(int ranks, std::int64_t elements, std::string label) {
   Program p;
   const std::vector<ValueId> x = testing::on_ranks(p, ranks, DType::f32, {elements});
@@ -149,7 +149,7 @@ int main(int argc, char** argv) {
     }
   }
   const std::unique_ptr<Processes> processes = mpi::join(60.0);
-  const ServerSetup setup = setup_of(*processes);  // takes the share of processors, before there are threads
+  const ServerSetup setup = setup_of(*processes);  // takes its share of processors before other threads start
   if (processes->rank() == 0) {
     race_all(*processes, setup, blocks);
   } else {

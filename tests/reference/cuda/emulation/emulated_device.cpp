@@ -13,7 +13,7 @@ namespace {
 std::uint32_t bits(float x) { return std::bit_cast<std::uint32_t>(x); }
 float number(std::uint32_t x) { return std::bit_cast<float>(x); }
 
-// The neighbouring float with an odd last bit where x lies between two: rounding that on to 16 bits is then right.
+// If x is not a float, the neighbouring float with an odd last bit: rounding it to 16 bits then gives the right result.
 float rounded_to_odd(double x) {
   const auto nearest = static_cast<float>(x);
   if (!(static_cast<double>(nearest) != x) || std::isnan(x) || (bits(nearest) & 1U) != 0) return nearest;
@@ -45,7 +45,7 @@ double within(double ulps, double value) {
   return value + ulps * share * ulp;
 }
 
-// NaN becomes the one that the instruction gives.
+// NaN becomes the conversion instruction's NaN.
 std::uint16_t bf16_bits(float x) {
   if (std::isnan(x)) return 0x7FFF;
   return static_cast<std::uint16_t>((bits(x) + 0x7FFFU + (bits(x) >> 16U & 1U)) >> 16U);
@@ -56,9 +56,9 @@ std::uint16_t f16_bits(float x) {
   const std::uint32_t sign = bits(x) >> 16U & 0x8000U;
   const std::uint32_t magnitude = bits(x) & 0x7FFFFFFFU;
   std::uint32_t half = 0;
-  if (magnitude >= 0x477FF000U) {  // 65520, half way beyond the largest
+  if (magnitude >= 0x477FF000U) {  // 65520, halfway beyond the largest
     half = 0x7C00U;
-  } else if (magnitude < 0x38800000U) {  // subnormal: whole multiples of 2^-24, which is the last bit of 0.5
+  } else if (magnitude < 0x38800000U) {  // subnormal: multiples of 2^-24, the last bit of 0.5
     half = bits(number(magnitude) + 0.5F) - 0x3F000000U;
   } else {
     half = (magnitude + 0xFFFU + (magnitude >> 13U & 1U) - 0x38000000U) >> 13U;
@@ -71,7 +71,7 @@ std::uint16_t f16_bits(double x) { return f16_bits(rounded_to_odd(x)); }
 
 namespace {
 
-// 8 bits with a bias and so many fraction bits; `largest` in them, what is larger becomes that.
+// An 8-bit format with `bias` and `fraction` bits; larger values become `largest`.
 std::uint8_t eight_bits(float x, int bias, int fraction, std::uint8_t largest) {
   const std::uint32_t sign = bits(x) >> 24U & 0x80U;
   if (std::isnan(x)) return static_cast<std::uint8_t>(sign | 0x7FU);
@@ -80,7 +80,7 @@ std::uint8_t eight_bits(float x, int bias, int fraction, std::uint8_t largest) {
   const int exponent = magnitude == 0.0F ? -bias : std::max(std::ilogb(magnitude), 1 - bias);
   if (exponent > bias + 1 || std::isinf(magnitude)) return static_cast<std::uint8_t>(sign | largest);
   if (magnitude > 0.0F) {
-    // In units of the last bit; a carry out of the fraction is one more of the exponent.
+    // In units of the last bit; a carry out of the fraction increments the exponent.
     const auto steps = static_cast<std::uint32_t>(std::nearbyint(std::ldexp(magnitude, fraction - exponent)));
     code = (static_cast<std::uint32_t>(exponent + bias - 1) << static_cast<unsigned>(fraction)) + steps;
   }

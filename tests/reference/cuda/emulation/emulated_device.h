@@ -1,8 +1,7 @@
-// CUDA's language for g++: what kernel sources see in place of nvcc's own names (forced in front of them by -include).
-//
-// reference/cuda/kernels/device.cuh says which rules kernels keep so that everything they do passes through here.
-// Functions whose accuracy CUDA only bounds are moved within that bound, by a hash of the result: what depends on more
-// than is promised shows.
+// CUDA for g++: the names that kernel sources expect from nvcc (-include puts this file first).
+// device.cuh lists the rules by which all accesses of kernels pass through here.
+// Functions with a bounded error in CUDA get an error within that bound, by a hash of the result, which reveals code
+// that needs more accuracy.
 #pragma once
 
 #define GPUBENCH_EMULATED_DEVICE 1
@@ -33,7 +32,7 @@ struct Dimensions {
   unsigned x = 0, y = 0, z = 0;
 };
 
-/// Lane of the warp, of the thread that runs.
+/// Lane of the running thread in its warp.
 [[nodiscard]] int lane();
 
 template <class T>
@@ -51,7 +50,7 @@ template <class T>
   return value;
 }
 
-/// `value` off by at most `ulps` units in the last place.
+/// `value` with an error of at most `ulps` units in the last place.
 [[nodiscard]] float within(float ulps, float value);
 [[nodiscard]] double within(double ulps, double value);
 
@@ -59,10 +58,10 @@ template <class T>
 [[nodiscard]] std::uint16_t f16_bits(float x);
 [[nodiscard]] std::uint16_t bf16_bits(double x);
 [[nodiscard]] std::uint16_t f16_bits(double x);
-/// old + the sum of the 16 products a[k] b[k], as an H200's tensor cores add 16-bit numbers.
+/// old + the sum of the 16 products a[k] b[k], added as an H200's tensor cores do for 16-bit numbers.
 [[nodiscard]] float tensor_core_sum_of_16(float old, const double* a, const double* b);
 
-/// What is too large is the largest finite number, or unsaturated NaN (e4m3), or an infinity.
+/// Too large values become the largest finite number or, unsaturated, NaN (e4m3) or infinity.
 [[nodiscard]] std::uint8_t e4m3_bits(float x, bool saturate = true);
 [[nodiscard]] std::uint8_t e5m2_bits(float x, bool saturate = true);
 [[nodiscard]] float float_of_bf16(std::uint16_t bits);
@@ -79,7 +78,7 @@ inline void __syncwarp(unsigned mask = 0xFFFFFFFFU, Place where = Place::current
   gpubench::cuda::emulation::wait_for_warp(mask, where);
 }
 
-// A lane outside of its section of `width` lanes gets its own value back.
+// A lane outside its section of `width` lanes gets its own value back.
 template <class T>
 T __shfl_sync(unsigned mask, T value, int source, int width = 32, Place where = Place::current()) {
   namespace e = gpubench::cuda::emulation;
@@ -114,8 +113,8 @@ inline int __popc(unsigned bits) { return std::popcount(bits); }
 
 namespace gpubench::cuda::emulation {
 
-/// PTX's mma.m16n8k16: a lane has rows lane / 4 and 8 below it of sums and a, and columns 2 (lane % 4) and its
-/// neighbour of sums; of a and b two numbers a word, `wide` of its lower 16 bits.
+/// PTX's mma.m16n8k16. A lane holds sums in rows lane / 4 and 8 below, columns 2 (lane % 4) and the next. Of a and b it
+/// holds two numbers per word; `wide` converts the lower 16 bits.
 template <class Wide>
 void tensor_core_16x8x16(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], const Wide& wide) {
   const auto pair = [](std::uint32_t low, std::uint32_t high) { return low | static_cast<std::uint64_t>(high) << 32U; };
@@ -125,7 +124,7 @@ void tensor_core_16x8x16(float (&sums)[4], const std::uint32_t (&a)[4], const st
       const std::uint64_t of_row = __shfl_sync(0xFFFFFFFFU, pair(a[i], a[i + 2]), lane() / 4 * 4 + fourth);
       const std::uint64_t of_b = pair(b[0], b[1]);
       const std::uint64_t of_column = __shfl_sync(0xFFFFFFFFU, of_b, (lane() % 4 * 2 + i) * 4 + fourth);
-      for (int k = 0; k < 4; ++k) {  // numbers 2 fourth, its neighbour, and both 8 further on
+      for (int k = 0; k < 4; ++k) {  // numbers 2 fourth, the next one, and both 8 further on
         const int at = 2 * fourth + k % 2 + k / 2 * 8;
         rows[i][at] = wide(static_cast<std::uint32_t>(of_row >> (16U * static_cast<unsigned>(k))) & 0xFFFFU);
         columns[i][at] = wide(static_cast<std::uint32_t>(of_column >> (16U * static_cast<unsigned>(k))) & 0xFFFFU);
@@ -141,7 +140,7 @@ namespace gpubench::cuda {
 
 struct Grid;
 
-/// A cell of shared memory that knows who touched it.
+/// A cell of shared memory that logs its accesses.
 template <class T>
 class Shared {
  public:

@@ -1,5 +1,4 @@
-// Proof that the emulated GPU sees what it is there to see, in blocks and warps: each kernel here has one fault, and
-// some have none.
+// The emulated GPU detects faults in blocks and warps: each kernel here has one fault or none.
 #include "reference/cuda/kernels/memory.cuh"
 #include "reference/cuda/kernels/reduce.cuh"
 #include "tests/reference/cuda/emulation/faulty_kernel.cuh"
@@ -31,7 +30,7 @@ __global__ void reverse_row_without_barrier(Args args) {
   store<int>(args.to + threadIdx.x, row.at[63 - threadIdx.x]);
 }
 
-// Reads what it wrote itself the turn before, and a neighbour overwrites.
+// Reads its own value of the previous turn, which a neighbour overwrites.
 __global__ void second_turn_without_barrier(Args args) {
   auto& row = shared_storage<Row>();
   for (int turn = 0; turn < 2; ++turn) {

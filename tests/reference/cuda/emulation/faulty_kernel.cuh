@@ -1,4 +1,4 @@
-// Kernels with one fault each are caught at it: what the emulation's own tests share.
+// Running faulty kernels: shared by the emulation's tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ struct Args {
   int count = 0;
 };
 
-/// What the kernel was caught at, in this order of threads; "" for nothing.
+/// The fault of the kernel in this order of threads; "" if none.
 inline std::string fault_of(void (*kernel)(Args), Grid grid, const Args& args, Schedule schedule = {}) {
   std::string text;
   set_schedule(schedule);
@@ -32,7 +32,7 @@ inline std::string fault_of(void (*kernel)(Args), Grid grid, const Args& args, S
   return text;
 }
 
-/// Expects the words in every order of threads.
+/// Expects the fault's words in every order of threads.
 inline void expect_fault(void (*kernel)(Args), Grid grid, const Args& args, const std::string& words) {
   for (const Schedule& schedule : every_order) {
     const std::string fault = fault_of(kernel, grid, args, schedule);

@@ -1,5 +1,5 @@
-// Switching stacks costs ten instructions where they are written out (x86-64), and two system calls elsewhere
-// (ucontext). A kernel of a thousand threads switches millions of times.
+// A stack switch takes ten instructions in assembly (x86-64), and two system calls with ucontext (elsewhere). A kernel
+// of a thousand threads switches millions of times.
 #include "tests/reference/cuda/emulation/fiber.h"
 
 #include <sys/mman.h>
@@ -18,7 +18,7 @@
 #endif
 
 #if defined(__x86_64__)
-// Saves what a callee must keep, on the stack that is left, and takes it from the stack that is entered.
+// Saves the callee-saved registers on the old stack and restores them from the new one.
 asm(R"(
 .text
 .globl gpubench_switch_stack
@@ -60,7 +60,7 @@ thread_local Fiber* starting = nullptr;
 
 struct Fiber::Context {
 #if defined(__x86_64__)
-  void* inside = nullptr;  // stack pointers of the side that doesn't run
+  void* inside = nullptr;  // stack pointers of the inactive side
   void* outside = nullptr;
 #else
   ucontext_t inside;
@@ -90,10 +90,10 @@ void Fiber::start(void (*entry)(void*), void* argument) {
   fake_stack_ = nullptr;
   std::byte* bottom = memory_ + page_bytes();
 #if defined(__SANITIZE_ADDRESS__)
-  __asan_unpoison_memory_region(bottom, stack_bytes);  // a call that was dropped never did
+  __asan_unpoison_memory_region(bottom, stack_bytes);  // a dropped call did not unpoison its stack
 #endif
 #if defined(__x86_64__)
-  // Six registers, the place to go to, and a return address that nobody takes: the stack as a call leaves it.
+  // Six registers, the entry point, and an unused return address: the stack as after a call.
   auto* words = reinterpret_cast<void**>(bottom + stack_bytes) - 8;
   for (int i = 0; i < 8; ++i) words[i] = nullptr;
   words[6] = reinterpret_cast<void*>(&Fiber::entered);
@@ -114,7 +114,7 @@ void Fiber::main_of(Fiber& fiber) {
   fiber.entry_(fiber.argument_);
   fiber.ended_ = true;
   fiber.suspend();
-  // Never here: an ended fiber is not resumed, start() begins anew.
+  // Unreachable: an ended fiber is not resumed, and start() sets up a new call.
 }
 
 void Fiber::resume() {

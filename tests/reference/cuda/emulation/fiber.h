@@ -1,11 +1,11 @@
-// A call that can be left in the middle and continued: what a CUDA thread runs on under emulation.
+// A call that can be suspended and resumed: runs a CUDA thread under emulation.
 #pragma once
 
 #include <cstddef>
 
 namespace gpubench::cuda::emulation {
 
-/// A stack of its own. Not movable while it runs; owns its memory, with a page below it that faults.
+/// A separate stack, with a guard page below it. Not movable while it runs.
 class Fiber {
  public:
   Fiber();
@@ -13,12 +13,11 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  /// Prepares a call of entry(argument); what ran here before and did not end is dropped, not unwound. `entry` must
-  /// not throw.
+  /// Prepares a call of entry(argument), which must not throw. An unfinished earlier call is dropped without unwinding.
   void start(void (*entry)(void*), void* argument);
-  /// Runs it until it suspends or ends. From outside of any fiber only.
+  /// Runs until suspend() or the end. Not to be called from a fiber.
   void resume();
-  /// Back to resume(). From within this fiber only.
+  /// Returns to resume(). Only from this fiber.
   void suspend();
 
   [[nodiscard]] bool ended() const { return ended_; }
@@ -30,7 +29,7 @@ class Fiber {
   void enter_stack();
   void leave_stack();
   void* fake_stack_ = nullptr;          // AddressSanitizer's, while suspended
-  void* outer_fake_stack_ = nullptr;    // the same for the stack of resume()
+  void* outer_fake_stack_ = nullptr;    // likewise for the stack of resume()
   const void* outer_bottom_ = nullptr;  // the stack of resume()
   std::size_t outer_bytes_ = 0;
 

@@ -37,12 +37,12 @@ std::string text_of(const std::source_location& where) {
 struct Machine {
   Schedule schedule;
   std::uint64_t random = 1;
-  std::vector<Thread> threads;  // kept: stacks are reused
-  int count = 0;                // of the block that runs
-  int current = -1;             // index of the thread that runs
+  std::vector<Thread> threads;  // kept, to reuse stacks
+  int count = 0;
+  int current = -1;
   int block = 0;
   std::uint32_t launch = 0, block_run = 0;
-  int arrived = 0;  // at the barrier
+  int arrived = 0;
   int epoch = 0;
   std::vector<int> warp_epochs;
   const std::function<void()>* kernel = nullptr;
@@ -165,7 +165,7 @@ struct Machine {
     complete(warp_first, mask, gathering);
   }
 
-  // All lanes of the mask have come.
+  // All lanes of the mask have arrived.
   void complete(int warp_first, unsigned mask, Gathering gathering) {
     if (gathering == Gathering::barrier) ++warp_epochs[static_cast<std::size_t>(warp_first / lanes)];
     std::uint64_t votes = 0;
@@ -187,7 +187,7 @@ struct Machine {
     }
   }
 
-  // Nobody can go on: all have ended, or those that wait, wait for ever.
+  // No thread can continue: all have ended or wait forever.
   void diagnose() {
     int ended = -1;
     for (int i = 0; i < count; ++i) {

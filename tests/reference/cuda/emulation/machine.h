@@ -1,9 +1,8 @@
 // An emulated GPU: runs the blocks of a grid one after another, and the threads of a block on fibers.
 //
-// A thread runs until it waits (barrier, shuffle) or, in random order, at some accesses to memory as well; then another
-// one does. What CUDA leaves undefined is a Fault that names block and thread: a barrier that only some threads reach,
-// a shuffle with a lane that isn't there, an access outside of what the launch was given, and data that passes between
-// threads without a barrier in between, whatever the order was.
+// A thread runs until it waits (barrier, shuffle) or, in random order, at some memory accesses too. Undefined behaviour
+// in CUDA is a Fault that names block and thread, whatever the order: a barrier that only some threads reach, a shuffle
+// with a missing lane, an access outside the launch's memory, or data passed between threads without a barrier.
 #pragma once
 
 #include <cstdint>
@@ -14,29 +13,27 @@
 
 namespace gpubench::cuda::emulation {
 
-/// What a kernel did that it must not.
 class Fault : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// The order in which blocks, and the threads of a block, get to run.
 struct Schedule {
   enum class Order { forward, reverse, random };
   Order order = Order::forward;
-  std::uint64_t seed = 1;  ///< of random order
-  /// That a grid may have: with few, kernels walk on to what other blocks would have.
+  std::uint64_t seed = 1;  ///< of the random order
+  /// Limit of a grid: with few blocks, kernels must loop over the rest.
   std::int64_t max_blocks = 0x7FFFFFFF;
 };
 
-/// For all launches from now on.
+/// For all later launches.
 void set_schedule(Schedule schedule);
 [[nodiscard]] std::int64_t max_blocks();
 
-/// Calls `kernel` once per thread of the grid. Throws Fault; what was running is dropped.
+/// Calls `kernel` once per thread of the grid. Throws Fault and drops the running threads.
 void run_grid(std::int64_t blocks, int threads, const std::function<void()>& kernel);
 
-/// Where the thread that runs now is. Not within a kernel: all zero.
+/// Position of the running thread; all zero outside a kernel.
 struct Position {
   std::uint32_t launch = 0;     ///< counts from 1
   std::uint32_t block_run = 0;  ///< counts blocks of all launches, from 1
@@ -46,25 +43,22 @@ struct Position {
 };
 [[nodiscard]] Position position();
 
-/// Throws Fault: "block 2, thread 31: <what>".
 [[noreturn]] void fail(const std::string& what);
 
-/// An access to memory: in random order, sometimes another thread goes on.
+/// A memory access: in random order, it may switch threads.
 void memory_point();
-
-// --- what a thread waits at ---
 
 void wait_for_block(std::source_location where);
 void wait_for_warp(unsigned mask, std::source_location where);
-/// `value` of the lane `source`, which must be in `mask` as the caller is; all lanes of the mask must come here.
+/// `value` of lane `source`. `mask` must contain source and caller; all its lanes must call this.
 [[nodiscard]] std::uint64_t shuffle(unsigned mask, std::uint64_t value, int source, std::source_location where);
-/// One bit per lane of the mask whose value is not 0.
+/// One bit per lane of the mask whose value is true.
 [[nodiscard]] unsigned ballot(unsigned mask, bool value, std::source_location where);
 
-/// The block's object of the type that `key` stands for, of `bytes` bytes; `construct` makes it at the first call.
+/// The block's object for `key`, of `bytes` bytes; `construct` makes it at the first call.
 [[nodiscard]] void* shared_object(const void* key, std::size_t bytes, void (*construct)(void*));
 
-/// Who touched a cell of shared memory last.
+/// Latest accesses to a cell of shared memory.
 struct CellLog {
   struct Visit {
     std::uint32_t block_run = 0;
@@ -72,8 +66,8 @@ struct CellLog {
   };
   Visit writer, reader;
 };
-/// Throws Fault for what another thread wrote (or, when writing, read) with no barrier since, and for reading what no
-/// thread of this block has written.
+/// Throw Fault for data that another thread wrote (a write: also read) since the last barrier, and for reading data
+/// that the block has not written.
 void read_cell(CellLog& log);
 void write_cell(CellLog& log);
 

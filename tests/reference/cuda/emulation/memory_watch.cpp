@@ -8,7 +8,7 @@
 namespace gpubench::cuda::emulation {
 namespace {
 
-// Above this many granules only the bounds are watched: the logs would cost more than the test.
+// Beyond this many granules only bounds are checked: logs would take longer than the test.
 constexpr std::size_t max_granules = std::size_t{4} << 20;
 
 struct Visit {
@@ -17,7 +17,7 @@ struct Visit {
   std::int16_t epoch = 0;
 };
 
-/// Regions that overlap, as one run of bytes.
+/// Overlapping regions joined to one range.
 struct Span {
   std::uintptr_t begin = 0, end = 0;
   std::size_t granule = 4;
@@ -27,7 +27,7 @@ struct Span {
 struct Watch {
   bool active = false;
   std::vector<Region> regions;
-  std::vector<Span> spans;  // by address
+  std::vector<Span> spans;  // sorted by address
   std::vector<Visit> writers, readers;
 };
 

@@ -1,5 +1,5 @@
-// Watches what kernels do to global memory: nothing outside of what a launch was given, no write to its inputs, every
-// wide access aligned, and nothing that one thread writes is touched by another within the same launch.
+// Checks kernels' accesses to global memory: within the launch's regions, no writes to inputs, aligned, and no access
+// to data that another thread of the launch writes.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,16 @@
 
 namespace gpubench::cuda::emulation {
 
-/// Bytes that launches may read, and perhaps write.
+/// Bytes that launches may read and, optionally, write.
 struct Region {
   const std::byte* begin = nullptr;
   std::size_t bytes = 0;
   bool writable = false;
-  std::string name;         ///< for messages
-  std::size_t granule = 4;  ///< bytes of the smallest element; what is smaller is taken for touching its neighbours
+  std::string name;
+  std::size_t granule = 4;  ///< bytes of the smallest element; smaller accesses count as touching neighbours
 };
 
-/// While it lives, launches may touch these regions only (without one: anything). They may overlap.
+/// While it lives, launches may access only these regions, which may overlap. Without one, anything.
 class MemoryWatch {
  public:
   explicit MemoryWatch(std::vector<Region> regions);
@@ -27,10 +27,10 @@ class MemoryWatch {
   MemoryWatch& operator=(const MemoryWatch&) = delete;
 };
 
-/// What kernels have read of global memory so far, in bytes.
+/// Bytes of global memory that kernels have read so far.
 [[nodiscard]] std::int64_t bytes_read();
 
-/// Each throws Fault where the access must not be.
+/// Each throws Fault for a forbidden access.
 void observe_read(const void* from, int bytes, int alignment);
 void observe_write(const void* to, int bytes, int alignment);
 void observe_atomic(const void* cell, int bytes);

@@ -1,4 +1,4 @@
-// Proof that the emulated GPU sees what kernels do to global memory, and computes as promised.
+// The emulated GPU detects forbidden accesses to global memory, and computes within CUDA's bounds.
 #include "reference/cuda/kernels/memory.cuh"
 #include "reference/cuda/kernels/number.cuh"
 #include "tests/reference/cuda/emulation/faulty_kernel.cuh"
@@ -96,11 +96,11 @@ TEST(EmulatedMachine, ALaunchThatNoGpuTakesIsAFault) {
   EXPECT_NE(fault_of(counts, {1, 1025}, {}).find("expected 1 to 2^31 - 1 blocks of 1 to 1024"), std::string::npos);
 }
 
-// By hand: 1 + 2^-8 lies half way between bf16's 1 and 1 + 2^-7, and 1 is even; 1 + 3 * 2^-8 goes up to 1 + 2^-6.
+// By hand: 1 + 2^-8 is halfway between bf16's 1 and 1 + 2^-7, and 1 is even; 1 + 3 * 2^-8 rounds up to 1 + 2^-6.
 TEST(EmulatedNumbers, RoundToNearestEvenOnce) {
   EXPECT_EQ(emulation::bf16_bits(1.00390625F), 0x3F80);
   EXPECT_EQ(emulation::bf16_bits(1.01171875F), 0x3F82);
-  EXPECT_EQ(emulation::bf16_bits(1.00390625 + 1e-12), 0x3F81);  // rounding by way of f32 would lose it
+  EXPECT_EQ(emulation::bf16_bits(1.00390625 + 1e-12), 0x3F81);  // rounding via f32 would lose it
   EXPECT_EQ(emulation::bf16_bits(-3.4e38F), 0xFF80);            // beyond the largest by more than half a step
   EXPECT_EQ(emulation::f16_bits(65519.0F), 0x7BFF);
   EXPECT_EQ(emulation::f16_bits(65520.0F), 0x7C00);

@@ -1,4 +1,4 @@
-// Shared memory: made anew for every block, each cell with a log of who touched it.
+// Shared memory: created per block; each cell logs its accesses.
 #include <cstddef>
 #include <map>
 #include <string>

@@ -20,23 +20,22 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using gpubench::cuda::emulation::StreamOrder;
 
-// Long enough for a host thread that is at it to put more on its streams.
+// Long enough for an active host thread to enqueue more work.
 constexpr auto quiet = std::chrono::microseconds(150);
 
-/// One recording of an event.
 struct Mark {
   bool done = false;
   Clock::time_point when;
 };
 
 struct Item {
-  std::function<bool()> ready;  // none: always
+  std::function<bool()> ready;  // empty: always ready
   std::function<void()> work;
 };
 
 }  // namespace
 
-// The types that CUDA's headers name and do not define.
+// CUDA's headers declare these types without a definition.
 struct CUstream_st {
   std::deque<Item> items;
   bool running = false;
@@ -44,12 +43,12 @@ struct CUstream_st {
 };
 
 struct CUevent_st {
-  std::shared_ptr<Mark> mark;  // of the last recording
+  std::shared_ptr<Mark> mark;  // of the latest recording
 };
 
 namespace {
 
-/// Runs all streams, one item at a time. Everything is kept by its mutex, but for the work itself.
+/// Runs all streams, one item at a time. The mutex guards everything except the work itself.
 class Executor {
  public:
   Executor() : thread_([this] { serve(); }) {}
@@ -119,7 +118,7 @@ class Executor {
     if (able.empty()) return nullptr;
     if (order_ == StreamOrder::oldest_first) return able.front();
     if (order_ == StreamOrder::newest_first) return able.back();
-    random_ = random_ * 6364136223846793005ULL + 1442695040888963407ULL;  // Knuth's, for the high bits
+    random_ = random_ * 6364136223846793005ULL + 1442695040888963407ULL;  // Knuth's LCG, for the high bits
     return able[(random_ >> 33U) % able.size()];
   }
 
@@ -128,7 +127,7 @@ class Executor {
     stream->items.pop_front();
     if (!item.work) return;
     stream->running = true;
-    const bool dawdles = order_ != StreamOrder::random;  // so that a host which does not wait sees it undone
+    const bool dawdles = order_ != StreamOrder::random;  // so that a host that does not wait sees unfinished work
     lock.unlock();
     if (dawdles) std::this_thread::sleep_for(quiet);
     std::exception_ptr fault;
@@ -150,7 +149,7 @@ class Executor {
   StreamOrder order_ = StreamOrder::random;
   std::uint64_t random_ = 3;
   bool ending_ = false;
-  std::thread thread_;  // last: it uses all of the above
+  std::thread thread_;  // last member: uses all of the above
 };
 
 Executor& executor() {
@@ -158,7 +157,7 @@ Executor& executor() {
   return instance;
 }
 
-// A stream that is given up may look at it still, so it stays.
+// Never freed: an abandoned stream may still read it.
 struct PinnedMemory {
   std::mutex mutex;
   std::deque<std::vector<std::max_align_t>> all;
@@ -201,7 +200,6 @@ void rethrow_fault(cudaStream_t stream) {
 
 }  // namespace gpubench::cuda::emulation
 
-// CUDA's own names.
 cudaError_t cudaSetDevice(int /*device*/) { return cudaSuccess; }
 cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }  // tests wait for their streams
 cudaError_t cudaGetLastError() { return cudaSuccess; }
@@ -251,7 +249,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned /*flags*/) {
   const std::shared_ptr<Mark> mark = executor().locked([event] { return event->mark; });
-  if (mark != nullptr)  // nothing recorded: nothing to wait for, as in CUDA
+  if (mark != nullptr)  // no recording: no wait, as in CUDA
     executor().push(stream, {[mark] { return mark->done; }, nullptr});
   return cudaSuccess;
 }
