@@ -1,4 +1,4 @@
-// The constants of an op call (transposes, strides, epsilon), without core knowing which ops exist.
+// The constants of an op call (transposes, strides, epsilon). Core doesn't know which ops exist.
 //
 // Each op has a plain struct that names its members once:
 //
@@ -11,16 +11,16 @@
 //     }
 //   };
 //
-// The text of a call (part of its case's definition hash), equality, the list of names and values for all
-// others, and setting one by its name are derived from that. A member is a bool, an int, an int64_t, a double, a list
-// of integers, an enum with enum_names, or an enum or bool with AsWord or AsValue. Defaults are left out of the text:
+// A call's text (part of its case's definition hash), equality, names and values, and assignment by name follow from
+// it. A member is a bool, an int, an int64_t, a double, a list of integers, an enum with enum_names, or an enum or bool
+// with AsWord or AsValue. The text omits defaults:
 //   attribute(name, member)                   "inverse", "alpha=0.5", "permutation=1 0"
-//   attribute(name, member, AsWord{...})       the value's word: "interleaved"
+//   attribute(name, member, AsWord{...})      the value's word: "interleaved"
 //   attribute(name, member, AsValue{...})     "epilogue=gelu"
-//   attribute.always(name, member, ...)       written even where it is the default
-//   attribute.when(shown, name, member, ...)  written where shown(struct) holds
+//   attribute.always(name, member, ...)       written even if it is the default
+//   attribute.when(shown, name, member, ...)  written if shown(struct) holds
 //   attribute.part(member)                    all attributes of a struct within the struct
-// Attributes holds any such struct by value and gives it back by type.
+// Attributes holds any such struct by value and returns it by type.
 #pragma once
 
 #include <any>
@@ -41,7 +41,7 @@
 
 namespace gpubench {
 
-/// Names of an enum's values, or of false and true, in their order; the text is the word alone.
+/// Names of an enum's values, or of false and true, in order; the text is the word alone.
 struct AsWord {
   std::array<std::string_view, 4> of;
 };
@@ -53,24 +53,22 @@ struct AsValue {
 /// A switch, a whole or a real number, a word, or a list of whole numbers.
 using AttributeValue = std::variant<bool, std::int64_t, double, std::string_view, std::vector<std::int64_t>>;
 
-/// An attribute of a call, and how the call's text writes it.
 struct Attribute {
   std::string_view name;
   AttributeValue value;
-  bool word = false;                         ///< the text is its value alone
-  bool shown = false;                        ///< in the text
-  std::vector<std::string_view> words = {};  ///< all that a word may be
+  bool word = false;  ///< the text is the value alone
+  bool shown = false;
+  std::vector<std::string_view> words = {};  ///< all possible words
 };
 
-/// "transpose_b, alpha=0.5": the shown ones. Numbers are the shortest text that reads back the same.
+/// "transpose_b, alpha=0.5": the shown attributes. Numbers are the shortest text that reads back the same.
 [[nodiscard]] std::string attribute_text(const std::vector<Attribute>& attributes);
-/// "half", "0.5", "1 0"; of a switch "false", or nothing.
+/// "half", "0.5", "1 0"; of a switch "false" or "".
 [[nodiscard]] std::string value_text(const AttributeValue& value);
 
-/// "half, interleaved"
 [[nodiscard]] std::string with_commas(std::span<const std::string_view> words);
 
-/// The names without the empty ones at the end.
+/// The names without trailing empty ones.
 template <class Names>
 [[nodiscard]] std::vector<std::string_view> attribute_value_names(const Names& names) {
   std::vector<std::string_view> words;
@@ -80,7 +78,6 @@ template <class Names>
   return words;
 }
 
-/// Collects the attributes of a struct, for `T::visit`.
 template <class T>
 class AttributeList {
  public:
@@ -129,22 +126,20 @@ class AttributeList {
   std::vector<Attribute>& list_;
 };
 
-// A value as a member's type. All throw UsageError that names the attribute, the value and what was expected.
+// Conversions to a member's type. All throw UsageError with the attribute, the value and the expected values.
 [[nodiscard]] bool as_switch(std::string_view attribute, const AttributeValue& value);
 [[nodiscard]] std::int64_t as_whole(std::string_view attribute, const AttributeValue& value, std::int64_t least,
                                     std::int64_t most);
-/// A whole number is a real one too.
 [[nodiscard]] double as_real(std::string_view attribute, const AttributeValue& value);
-/// Its place among the words. Of two words, a switch is the second where it is set.
+/// The index among the words. Of two words, true is the second.
 [[nodiscard]] std::size_t as_word(std::string_view attribute, const AttributeValue& value,
                                   std::span<const std::string_view> words);
 [[nodiscard]] const std::vector<std::int64_t>& as_list(std::string_view attribute, const AttributeValue& value);
 
-/// Sets the attribute of one name, for `T::visit`.
 template <class T>
 class AttributeAssignment {
  public:
-  /// `found` becomes true where the struct has one of that name.
+  /// `found` becomes true if the struct has an attribute of that name.
   AttributeAssignment(T& held, std::string_view name, const AttributeValue& value, bool& found)
       : held_(held), name_(name), value_(value), found_(found) {}
 
@@ -199,7 +194,6 @@ class AttributeAssignment {
   bool& found_;
 };
 
-/// A struct whose attributes can be visited.
 template <class T>
 concept AttributeStruct = std::is_class_v<T> && requires(AttributeList<T> list) {
   T::visit(list);
@@ -208,7 +202,6 @@ concept AttributeStruct = std::is_class_v<T> && requires(AttributeList<T> list) 
 template <AttributeStruct T>
 [[nodiscard]] bool operator==(const T& a, const T& b);
 
-/// Compares two structs attribute by attribute, for `T::visit`.
 template <class T>
 class AttributeComparison {
  public:
@@ -251,13 +244,12 @@ template <AttributeStruct T>
   return list;
 }
 
-/// What differs from the default: "interleaved, inverse".
+/// Attributes that differ from the default: "interleaved, inverse".
 template <AttributeStruct T>
 [[nodiscard]] std::string describe(const T& held) {
   return attribute_text(attributes_of(held));
 }
 
-/// Nothing, or a struct of attributes.
 class Attributes {
  public:
   Attributes() = default;
@@ -266,7 +258,7 @@ class Attributes {
   Attributes(T value)  // NOLINT(google-explicit-constructor): an attribute struct is its own Attributes
       : value_(std::move(value)), type_(&type_of<T>) {}
 
-  /// The struct that was stored. Throws ProgramError when it is of another type.
+  /// The stored struct. Throws ProgramError if it is of another type.
   template <class T>
   [[nodiscard]] const T& as() const {
     const T* held = std::any_cast<T>(&value_);
@@ -277,16 +269,16 @@ class Attributes {
   [[nodiscard]] std::vector<Attribute> list() const {
     return type_ == nullptr ? std::vector<Attribute>{} : type_->list(value_);
   }
-  /// Sets the one of this name; false where there is none. Throws UsageError for a value that it cannot have.
+  /// Sets an attribute; false if there is none of that name. Throws UsageError for an invalid value.
   bool set(std::string_view name, const AttributeValue& value) {
     return type_ != nullptr && type_->set(value_, name, value);
   }
-  /// "transpose_b, bias"; empty where nothing differs from the defaults.
+  /// "transpose_b, bias"; empty if all are defaults.
   [[nodiscard]] std::string to_string() const { return attribute_text(list()); }
-  /// Whether they ask for this optional operand ("bias"): `T::has(std::string_view) const`.
+  /// Whether they require this optional operand ("bias"): `T::has(std::string_view) const`.
   [[nodiscard]] bool has(std::string_view operand) const { return type_ != nullptr && type_->has(value_, operand); }
 
-  /// The same struct with equal content: calls that differ in nothing else may share a plan.
+  /// Same type and equal content: calls that differ in nothing else may share a plan.
   friend bool operator==(const Attributes& a, const Attributes& b) {
     return a.type_ == nullptr || b.type_ == nullptr ? a.type_ == b.type_ : a.type_->equal(a.value_, b.value_);
   }
@@ -319,7 +311,6 @@ class Attributes {
   const Type* type_ = nullptr;
 };
 
-/// The attributes of an op that has a struct of them, at their defaults.
 template <class T>
 [[nodiscard]] Attributes defaults_of() {
   return T{};

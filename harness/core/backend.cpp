@@ -10,10 +10,8 @@
 namespace gpubench {
 namespace {
 
-// Copied through the host at a time.
 constexpr std::size_t piece_bytes = std::size_t{4} << 20U;
 
-// Calls work(first, count) for pieces of [0, bytes).
 template <class Work>
 void in_pieces(std::size_t bytes, const Work& work) {
   for (std::size_t first = 0; first < bytes; first += piece_bytes) work(first, std::min(piece_bytes, bytes - first));
@@ -44,7 +42,7 @@ std::string rank_places_text(std::span<const RankPlace> places) {
   std::string text;
   for (const RankPlace& place : places) {
     if (!text.empty()) text += ',';
-    for (const char c : place.host) text += c == ',' || c == ':' ? '_' : c;  // no name of a host has one
+    for (const char c : place.host) text += c == ',' || c == ':' ? '_' : c;  // host names contain neither
     if (!place.gpu.empty()) text += ':' + place.gpu;
   }
   return text;
@@ -64,12 +62,12 @@ std::string cpu_isa_text(const DeviceInfo& device) {
 }
 
 Buffer Backend::allocate_in(Memory memory, std::size_t /*bytes*/) {
-  throw Unsupported("the " + device().kind + " backend places no tensor in " + std::string(name(memory)));
+  throw Unsupported("the " + device().kind + " backend can't place tensors in " + std::string(name(memory)));
 }
 
 Buffer Backend::allocate_on(int rank, std::size_t bytes) {
   if (rank != 0)
-    throw BackendError("the " + device().kind + " backend is one rank; there is no rank " + std::to_string(rank));
+    throw BackendError("the " + device().kind + " backend has rank 0 only, not rank " + std::to_string(rank));
   return allocate(bytes);
 }
 
@@ -144,7 +142,7 @@ std::uint64_t Backend::fingerprint(const std::byte* device, std::size_t bytes) {
 }
 
 Launch Backend::launch_of(std::function<void(void* stream)>) {
-  throw Unsupported("the " + device().kind + " backend runs no work but its own");
+  throw Unsupported("the " + device().kind + " backend can't run external work");
 }
 
 }  // namespace gpubench

@@ -74,7 +74,8 @@ CallView::CallView(const OpCall& call, std::span<const TensorSpec> tensors, DLDe
   extents_.reserve(tensors.size());
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const TensorSpec& spec = tensors[i];
-    if (!spec.layout.blocks.empty()) throw Unsupported("tensor '" + spec.name + "' lies in blocks; expected strides");
+    if (!spec.layout.blocks.empty())
+      throw Unsupported("tensor '" + spec.name + "' has a blocked layout; expected strides");
     const int rank = spec.shape.rank();
     std::vector<std::int64_t>& extents =
         extents_.emplace_back(spec.shape.extents().begin(), spec.shape.extents().end());

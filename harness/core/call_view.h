@@ -1,4 +1,3 @@
-// A call in the C form of implementation.h, derived from the op's declaration.
 #pragma once
 
 #include <span>
@@ -14,28 +13,26 @@ template <>
 inline constexpr auto enum_names<Math::Inputs> = std::to_array<std::string_view>({"exact", "tf32", "emulated", "bf16",
                                                                                   "bf16x2"});
 
-/// The type as DLPack codes it.
 [[nodiscard]] DLDataType dlpack_type(DType type);
 
-/// Holds all that the C call points to.
+/// Owns the memory that the C call points to.
 class CallView {
  public:
-  /// `tensors`: the specs of the call's inputs, then outputs. Throws Unsupported naming a tensor in blocks, which have
-  /// no strides.
+  /// `tensors`: the specs of the call's inputs, then outputs. Throws Unsupported with the tensor's name for blocked
+  /// layouts, which have no strides.
   CallView(const OpCall& call, std::span<const TensorSpec> tensors, DLDevice device, bool deterministic);
   CallView(const CallView&) = delete;
   CallView& operator=(const CallView&) = delete;
 
-  /// Without addresses.
   [[nodiscard]] const gpubench_call& call() const { return call_; }
-  /// The tensors with their addresses; what they point to is this view's.
+  /// The tensors with their addresses; they point into this view.
   [[nodiscard]] std::vector<gpubench_tensor> placed(std::span<const Tensor> bound) const;
 
  private:
   std::vector<Attribute> attributes_;
-  std::vector<std::string> words_;  // ended by a zero, of names and values
+  std::vector<std::string> words_;  // zero-terminated names and values
   std::vector<OperandName> operands_;
-  std::vector<std::vector<std::int64_t>> extents_;  // shape and strides of each tensor, which DLPack wants mutable
+  std::vector<std::vector<std::int64_t>> extents_;  // shape and strides of each tensor, mutable for DLPack
   std::vector<gpubench_attribute> c_attributes_;
   std::vector<gpubench_tensor> c_tensors_;
   std::string op_, inputs_;

@@ -27,14 +27,13 @@ struct LayoutOption {
 constexpr std::array<LayoutOption, 2> layout_options{
     {{"sp", &RankLayout::scatters_tokens, &RankLayout::tp}, {"ring", &RankLayout::passes_keys, &RankLayout::cp}}};
 
-/// Of a mode "tp=2", the axis; of another nothing.
+/// The axis of a mode such as "tp=2"; else empty.
 std::string_view axis_in(std::string_view mode) {
   const std::string_view axis = mode.substr(0, std::min(mode.find('='), mode.size()));
   RankLayout any;
   return axis.size() < mode.size() && ranks_along(any, axis) != nullptr ? axis : std::string_view();
 }
 
-/// Whether a mode says how the ranks share the work.
 bool is_of_ranks(const std::string& mode) {
   RankLayout any;
   return option_of_ranks(any, mode) != nullptr || !axis_in(mode).empty();

@@ -1,8 +1,7 @@
-// How the ranks of one program work together: collectives, the devices that take part, and how their threads wait for
-// each other, so that a failure ends every wait.
+// Collectives, the devices that take part, and how the threads of ranks wait for each other: a failure ends every wait.
 //
-// A group of ranks has one thread for each. A collective is planned and bound once, for all of them, and run by every
-// rank on its own thread: all ranks call run() with the same launches in the same order.
+// A group has one thread per rank. A collective is planned and bound once for all ranks and run by each rank on its
+// thread: all ranks call run() with the same launches in the same order.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +20,7 @@
 
 namespace gpubench {
 
-/// Thrown on the ranks that wait for a peer which has failed; only that peer reports the failure.
+/// Thrown on ranks that wait for a failed peer; only the peer reports the failure.
 class RanksStopped : public std::runtime_error {
  public:
   RanksStopped() : std::runtime_error("stopped: another rank failed") {}
@@ -31,83 +30,76 @@ class Communicator {
  public:
   virtual ~Communicator() = default;
 
-  /// `tensors`: the specs of all ranks' inputs, then of all ranks' outputs, as in reference/ops/collective.h.
-  /// Throws Unsupported where the op, the type or the layout is not available.
+  /// `tensors`: the specs of all ranks' inputs, then of all ranks' outputs, as in reference/ops/collective.h. Throws
+  /// Unsupported if the op, the type or the layout is not available.
   [[nodiscard]] virtual Plan plan(const OpCall& call, std::span<const TensorSpec> tensors) = 0;
   [[nodiscard]] virtual Launch bind(const Plan& plan, std::span<const Tensor> tensors) = 0;
-  /// Rank `rank`'s part, complete on return. Throws RanksStopped once stop() has been called.
+  /// Runs the part of rank `rank`, complete on return. Throws RanksStopped after stop().
   virtual void run(const Launch& launch, int rank) = 0;
 
-  /// Makes every rank that waits for a peer, now or later, throw RanksStopped. Any thread may call it.
+  /// Makes every rank that waits for a peer, now or later, throw RanksStopped. Thread-safe.
   virtual void stop() = 0;
-  /// Makes it usable again, once no rank is at work. False where that is impossible: the process has to end.
+  /// Makes it usable again after all ranks have left. False if that is impossible: the process has to end.
   [[nodiscard]] virtual bool restart() = 0;
-  /// The ranks that are waiting for a peer at this moment.
   [[nodiscard]] virtual std::vector<int> waiting() const = 0;
 };
 
-// What one rank runs of a sequence: two lanes of steps, and which step waits for the other lane.
+// A rank's part of a sequence: two lanes of steps, and the dependencies between them.
 
-/// Bound work of a rank's backend, or of the communicator of all.
 struct LaneStep {
-  const Launch* work = nullptr;        ///< held by the sequence
-  const std::string* label = nullptr;  ///< of the op; held by the sequence
-  std::uint64_t waits_for = 0;         ///< how many steps of the other lane must be done
+  const Launch* work = nullptr;        ///< owned by the sequence
+  const std::string* label = nullptr;  ///< of the op; owned by the sequence
+  std::uint64_t waits_for = 0;         ///< number of steps of the other lane that must be done
 };
 
-/// The lanes run side by side as far as data flow lets them, each in its order.
+/// Each lane runs in order, concurrently with the other as far as dependencies allow.
 struct RankProgram {
   std::vector<LaneStep> compute;
   std::vector<LaneStep> communication;
-  /// Whether any rank computes in it, with or without this one: how the members of a collective wait, all alike.
+  /// Whether any rank computes meanwhile: decides, equally for all members, how a collective waits.
   bool overlaps_compute = false;
 };
 
-/// The two lanes of one rank where its device has queues of its own, which the host only fills. Called on the rank's
-/// thread. Waiting there for other ranks throws RanksStopped once the communicator has been stopped.
+/// The two lanes of one rank as device queues that the host fills. Called on the rank's thread. Waiting for other ranks
+/// throws RanksStopped after the communicator's stop().
 class RankQueues {
  public:
   /// Called with the label of each step before it is enqueued; the text outlives the work.
   using At = std::function<void(const std::string& label)>;
 
   virtual ~RankQueues() = default;
-  /// Enqueues one run of the program.
   virtual void enqueue(const RankProgram& program, const At& at) = 0;
-  /// Starts an interval, on all ranks' devices as simultaneously as possible; all ranks call it.
+  /// Starts an interval on all ranks' devices as simultaneously as possible; all ranks call it.
   virtual void begin() = 0;
-  /// Returns once everything that was enqueued is done: nanoseconds since begin() by the device's clock.
+  /// Waits for all enqueued work; returns nanoseconds since begin() by the device's clock.
   [[nodiscard]] virtual double end() = 0;
 };
 
-/// A communicator and one backend per rank, as a folder of reference/ opens them.
 struct RankSet {
   std::vector<std::unique_ptr<Backend>> backends;
   std::unique_ptr<Communicator> communicator;
-  /// One for each rank; empty where the host's own threads do the work.
+  /// One per rank; empty if host threads do the work.
   std::vector<std::unique_ptr<RankQueues>> queues = {};
-  /// Called once on each rank's thread before anything else: binds it to its cores, or its device.
+  /// Called once on each rank's thread before anything else: binds it to its cores or device.
   std::function<void(int rank)> enter = [](int) {};
   /// All ranks together: processors or SMs, and memory, with nothing counted twice.
   DeviceInfo device = {};
   /// Caveats on every number: "oversubscribed", "virtual".
   std::vector<std::string> flags = {};
-  /// What the queues tell is taken where the ranks are, in other processes: it stands for the time here as well, which
-  /// would include the way there and back.
+  /// The ranks are in other processes and measure there: their times also replace the local wall time, which would
+  /// include the messages.
   bool timed_where_they_are = false;
 };
 
-// How the threads of ranks wait for each other, so that a failure ends every wait.
-
-/// A number that grows, and threads that wait for it.
 class Progress {
  public:
   void advance();
-  /// Returns once the number is at least `goal`. Spins `spins` times first: faster than sleeping if every waiter has a
-  /// core of its own; otherwise it keeps others from working. Throws RanksStopped after stop().
+  /// Returns when the number is at least `goal`. Spins `spins` times first: faster than sleeping if every waiter has a
+  /// core; otherwise it slows down others. Throws RanksStopped after stop().
   void wait_for(std::uint64_t goal, int spins) const;
   [[nodiscard]] std::uint64_t value() const { return number_.load(std::memory_order_acquire) & ~stopped_bit; }
   void stop();
-  /// Back to 0, and not stopped. No thread may be waiting.
+  /// Sets 0 and clears stop(). No thread may be waiting.
   void reset() { number_.store(0, std::memory_order_release); }
 
  private:
@@ -115,18 +107,14 @@ class Progress {
   std::atomic<std::uint64_t> number_{0};
 };
 
-/// A reusable barrier: no rank leaves before all have arrived.
 class RankBarrier {
  public:
   RankBarrier(int ranks, int spins);
-  /// Throws RanksStopped after stop().
   void arrive(int rank);
   void stop() { generation_.stop(); }
-  /// No rank may be in arrive().
   void reset();
-  /// Ranks that have arrived and wait for the others.
   [[nodiscard]] std::vector<int> waiting() const;
-  /// How often all have arrived.
+  /// The number of completed barriers.
   [[nodiscard]] std::uint64_t meetings() const { return generation_.value(); }
 
  private:
@@ -137,8 +125,8 @@ class RankBarrier {
   std::unique_ptr<std::atomic<bool>[]> waits_;
 };
 
-/// One point for each group, made when the group's first collective is bound; any thread may stop or query them.
-/// A Point is constructed from a RankGroup, and has `RankGroup members` and `RankBarrier barrier`.
+/// One point per group, created when the group's first collective is bound; thread-safe. A Point is constructed from a
+/// RankGroup, and has `RankGroup members` and `RankBarrier barrier`.
 template <class Point>
 class MeetingPoints {
  public:
@@ -162,7 +150,6 @@ class MeetingPoints {
     for_each([](Point& point) { point.barrier.stop(); });
   }
 
-  /// Ranks that have arrived and wait for the others, ascending.
   [[nodiscard]] std::vector<int> waiting() const {
     std::vector<int> ranks;
     for_each([&ranks](const Point& point) {

@@ -1,4 +1,4 @@
-// Program::dependencies(): which op waits for which, in time proportional to operands and waits.
+// Program::dependencies(), in time proportional to operands and waits.
 #include <algorithm>
 #include <numeric>
 
@@ -7,15 +7,14 @@
 namespace gpubench {
 namespace {
 
-/// The accesses to the storages so far. Of each region only the last op that wrote it and those that have read it since
-/// are kept: the next op waits for these, and they for all earlier ones. A value that is not a proper part shares
-/// bytes with everything in its storage; a proper part with its own region, and with what is not a part of its whole.
+/// Accesses to the storages so far. Each region keeps only its last writer and the reads since then: the next op waits
+/// for these, and they for all earlier ones. A value that is not a proper part overlaps everything in its storage; a
+/// proper part overlaps its region, and values that are not parts of its whole.
 class Touches {
  public:
   explicit Touches(const Program& program)
       : program_(program), writer_(program.values().size(), none), last_read_(program.values().size(), none) {}
 
-  /// Adds the ops that a reader, or a writer, of the value must wait for.
   void wait(ValueId id, bool writes, std::vector<int>& earlier) const {
     const Value& value = program_.value(id);
     const bool part = program_.is_proper_part(id);
@@ -56,7 +55,7 @@ class Touches {
     int op;
     int before;  // another read of the region since it was written
   };
-  /// Regions of the proper parts of one whole that have been touched.
+  /// Touched regions of the proper parts of one whole.
   struct Parts {
     ValueId whole;
     std::vector<ValueId> regions;

@@ -15,11 +15,10 @@ namespace {
 
 enum class Specials {
   ieee,     // the top exponent holds infinities and NaNs
-  one_nan,  // it holds numbers too, and its only special is S.1111.111 = NaN
+  one_nan,  // it holds numbers too; only S.1111.111 is NaN
   none
 };
 
-// A binary floating-point format: 1 sign bit, `exponent` bits, `fraction` bits.
 struct Format {
   int exponent;
   int fraction;
@@ -33,7 +32,6 @@ struct Type {
   Format format;  // of floating-point types
 };
 
-// By DType.
 constexpr std::array<Type, enum_values<DType>.size()> types{{
     {64, 0x7ff5a5a5a5a5a5a5ULL, {11, 52, Specials::ieee, std::numeric_limits<double>::max()}},
     {32, 0x7fa5a5a5ULL, {8, 23, Specials::ieee, 0x1.fffffep127}},
@@ -46,12 +44,12 @@ constexpr std::array<Type, enum_values<DType>.size()> types{{
     {8, 0xa5ULL, {}},
 }};
 
-// 2^exponent, of fp64's normal numbers.
+// Only for normal numbers of fp64.
 constexpr double power_of_two(int exponent) {
   return std::bit_cast<double>(static_cast<std::uint64_t>(1023 + exponent) << 52U);
 }
 
-// Of a normal number; less than that of any normal number for 0 and the subnormal ones.
+// Of a normal number; for 0 and subnormals less than that of any normal number.
 constexpr int exponent_of(double value) {
   return static_cast<int>((std::bit_cast<std::uint64_t>(value) >> 52U) & 0x7ffU) - 1023;
 }
@@ -77,7 +75,7 @@ double round_to_format(const Format& f, double value) {
   if (value == 0.0) return value;
   const int lowest = 1 - bias_of(f);  // exponent of the smallest normal
   const int exponent = std::max(exponent_of(value), lowest);
-  // Scaling by a power of two is exact, nearbyint rounds to nearest even in the default rounding mode.
+  // Scaling by a power of two is exact; nearbyint() rounds to nearest even in the default mode.
   const double unit = power_of_two(exponent - f.fraction);
   const double rounded = std::nearbyint(value / unit) * unit;
   return std::fabs(rounded) > f.largest ? overflow_of(f, value) : std::copysign(rounded, value);
@@ -120,7 +118,7 @@ T read_as(const std::byte* element) {
   return value;
 }
 
-// Every number of a format of 8 bits or fewer, so that tensors decode at the speed of a table look-up.
+// Table of all numbers of a format of 8 bits or fewer, for fast decoding.
 template <std::size_t count>
 std::array<double, count> table_of(const Format& f) {
   std::array<double, count> table{};
@@ -132,12 +130,10 @@ double half_to_double(std::uint16_t bits) { return decode(format_of(DType::f16),
 
 double bf16_to_double(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16U); }
 
-// One of the two elements of a byte.
 unsigned half_of(std::byte both, std::int64_t index) {
   return (std::to_integer<unsigned>(both) >> (index % 2 == 0 ? 0U : 4U)) & 0xFU;
 }
 
-// out[i] = element place(i) of `count`.
 template <class Place>
 void load_at(DType type, const std::byte* base, std::int64_t count, double* out, const Place& place) {
   static const auto e4m3 = table_of<256>(format_of(DType::f8_e4m3));

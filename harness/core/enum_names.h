@@ -1,4 +1,3 @@
-// The names of an enumeration's values, listed once beside the enumeration.
 #pragma once
 
 #include <array>
@@ -8,7 +7,7 @@
 
 namespace gpubench {
 
-/// The names of E's values, which count from 0, in their order. Specialized for each enumeration that has names.
+/// The names of E's values in order, from value 0. Specialize it for each enumeration with names.
 template <class E>
 inline constexpr std::array<std::string_view, 0> enum_names{};
 
@@ -20,7 +19,6 @@ template <NamedEnum E>
   return enum_names<E>.at(static_cast<std::size_t>(value));
 }
 
-/// All values of E.
 template <NamedEnum E>
 inline constexpr auto enum_values = [] {
   std::array<E, enum_names<E>.size()> values{};

@@ -1,4 +1,4 @@
-// Hashes that every machine agrees on: the basis of fills, samples and seeds. Integer arithmetic only.
+// Hashes that are equal on every machine, for fills, samples and seeds. Integer arithmetic only.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,18 @@ namespace gpubench {
   return x ^ (x >> 31U);
 }
 
-/// FNV-1a over the bytes, then mixed; chain several texts by passing the last result as `seed`.
+/// FNV-1a over the bytes, then mixed; chain texts by passing the last result as `seed`.
 [[nodiscard]] constexpr std::uint64_t hash(std::string_view text, std::uint64_t seed = 0) {
   std::uint64_t h = 0xcbf29ce484222325ULL ^ seed;
   for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
   return mix(h);
 }
 
-/// The value at position `index` of the stream `key`: random access, so any rank or thread can start anywhere.
+/// The value at position `index` of the stream `key`: random access for any rank or thread.
 [[nodiscard]] constexpr std::uint64_t hash_at(std::uint64_t key, std::uint64_t index) { return mix(key ^ mix(index)); }
 
-/// A checksum against accidents, a torn message or line, not against forgery:
-/// CRC-32 as in zlib and PNG (polynomial 0xEDB88320): crc32("123456789") is 0xCBF43926.
+/// CRC-32 as in zlib and PNG (polynomial 0xEDB88320): crc32("123456789") is 0xCBF43926. Detects torn messages and
+/// lines, not forgery.
 [[nodiscard]] std::uint32_t crc32(std::string_view bytes);
 
 }  // namespace gpubench

@@ -12,7 +12,7 @@ RankGroup::RankGroup(std::vector<int> members) {
   std::vector<int> sorted = members;
   std::sort(sorted.begin(), sorted.end());
   if (sorted.empty() || sorted.front() < 0 || std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
-    throw ProgramError("a group of ranks names nobody, a negative rank, or one twice; expected each member once");
+    throw ProgramError("a group of ranks is empty, or has a negative rank or a duplicate; expected each member once");
   members_ = std::make_shared<const std::vector<int>>(std::move(members));
 }
 
@@ -58,7 +58,7 @@ Mesh::Mesh(std::vector<MeshAxis> axes) : axes_(std::move(axes)) {
       throw ProgramError("a mesh has axis '" + axis.name + "' twice");
     if (axis.ranks < 1 || axis.ranks > max_ranks / ranks_) {
       throw ProgramError("axis '" + axis.name + "' of a mesh has " + std::to_string(axis.ranks) +
-                         " ranks; expected at least 1, and at most " + std::to_string(max_ranks) + " in all");
+                         " ranks; expected at least 1, and at most " + std::to_string(max_ranks) + " in total");
     }
     ranks_ *= axis.ranks;
   }
@@ -86,7 +86,7 @@ int Mesh::place(int rank, int axis) const {
 
 RankGroup Mesh::group(int rank, std::span<const int> along) const {
   if (rank < 0 || rank >= ranks_)
-    throw ProgramError("rank " + std::to_string(rank) + " of a mesh of " + std::to_string(ranks_) + " ranks");
+    throw ProgramError("rank " + std::to_string(rank) + " is outside a mesh of " + std::to_string(ranks_) + " ranks");
   std::vector<int> members{rank};
   for (const int axis : along) members.front() -= place(rank, axis) * distance(axis);
   for (const int axis : along) {

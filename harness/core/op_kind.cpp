@@ -7,7 +7,6 @@ namespace {
 
 using Operand = DeclaredOperand;
 
-/// Takes the first operand off `operands`.
 Operand next(std::string_view& operands) {
   const std::size_t end = std::min(operands.find(' '), operands.size());
   Operand operand{operands.substr(0, end)};
@@ -19,7 +18,6 @@ Operand next(std::string_view& operands) {
   return operand;
 }
 
-/// Calls visit(operand) for those that a call with these attributes has.
 template <class Visit>
 void for_each_operand(std::string_view operands, const Attributes& attributes, const Visit& visit) {
   while (!operands.empty()) {
@@ -28,7 +26,7 @@ void for_each_operand(std::string_view operands, const Attributes& attributes, c
   }
 }
 
-// Takes the text before `mark` off `text`, and the mark; all of it where there is none.
+// Removes and returns the text before `mark`, and removes the mark; the whole text if there is none.
 std::string_view take(std::string_view& text, std::string_view mark) {
   const std::size_t end = std::min(text.find(mark), text.size());
   const std::string_view taken = text.substr(0, end);
@@ -127,7 +125,7 @@ void expect_operands(const OpKind& kind, std::string_view operands, const Attrib
     lists += operand.list ? 1 : 0;
     names += (names.empty() ? "" : ", ") + std::string(operand.name) + (operand.list ? " of each" : "");
   });
-  const std::size_t single = expected - lists;  // lists may be empty: of a collective whose root is held elsewhere
+  const std::size_t single = expected - lists;  // lists may be empty: a collective whose root is held elsewhere
   if (given == expected || (lists > 0 && given >= single && (given - single) % lists == 0)) return;
   throw ProgramError(std::string(kind.name) + ": " + std::to_string(given) + " " + std::string(what) + " for op '" +
                      std::string(label) + "'; expected " + names);

@@ -1,4 +1,3 @@
-// What backends make plans and op tables from, so that each writes only what is its own: how work runs, who plans it.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +16,8 @@
 
 namespace gpubench {
 
-/// A plan of class `OwnPlan` (PlanImpl with `Launch bind(std::span<const Tensor>, Workspace) const`, by which a backend
-/// knows its own) whose bind() is `binder(tensors, workspace)`.
+/// A plan of class `OwnPlan` (a backend's PlanImpl with `Launch bind(std::span<const Tensor>, Workspace) const`) whose
+/// bind() is `binder(tensors, workspace)`.
 template <class OwnPlan, class Binder>
 [[nodiscard]] Plan plan_bound_by(std::string implementation, std::size_t workspace_bytes, Binder binder) {
   class BinderPlan final : public OwnPlan {
@@ -39,7 +38,7 @@ template <class OwnPlan, class Binder>
   return std::make_shared<BinderPlan>(std::move(implementation), workspace_bytes, std::move(binder));
 }
 
-/// `plan`, which is an OwnPlan, with how it came to be taken.
+/// `plan`, an OwnPlan, with the reason of its choice.
 template <class OwnPlan>
 [[nodiscard]] Plan chosen(const Plan& plan, Choice choice, std::vector<std::string> rejected = {}) {
   class ChosenPlan final : public OwnPlan {
@@ -62,16 +61,15 @@ template <class OwnPlan>
   return std::make_shared<ChosenPlan>(plan, choice, std::move(rejected));
 }
 
-/// The candidate of this name; null where there is none.
 [[nodiscard]] inline const Plan* find_plan(std::span<const Plan> candidates, const std::string& implementation) {
   const auto found = std::find_if(candidates.begin(), candidates.end(),
                                   [&](const Plan& plan) { return plan->implementation() == implementation; });
   return found == candidates.end() ? nullptr : &*found;
 }
 
-/// Where own work keeps an operand: {"x", to<&RotaryArgs::x>}; {"beta?", ...} for work that several ops share, of which
-/// some have no such operand. A member is a pointer to elements, or anything made of a
-/// Tensor, or of a Tensor and whether its stores should go around the caches.
+/// Maps an operand to a member of the work: {"x", to<&RotaryArgs::x>}; {"beta?", ...} if only some ops that share the
+/// work have it. A member is a pointer to elements, or constructible from a Tensor, or from a Tensor and whether its
+/// stores should bypass the caches.
 template <class Work>
 struct OperandPlace {
   std::string_view operand;
@@ -88,10 +86,10 @@ inline constexpr auto to = [](auto& work, const Tensor& tensor, bool streaming) 
     work.*member = Member(tensor);
   }
 };
-/// In the place of an operand's name: the workspace.
+/// The workspace, instead of an operand's name.
 inline constexpr std::string_view workspace_operand = "workspace";
 
-/// Puts a call's operands where work keeps them; optional ones that the call lacks are left out.
+/// Assigns a call's operands to members of the work; skips optional ones that the call lacks.
 template <class Work>
 class OperandBinder {
  public:
@@ -139,10 +137,10 @@ class OperandBinder {
   Put workspace_ = nullptr;
 };
 
-/// Whether a backend's fused op is faster than the ops that it stands for. none: the op is not a fused one.
+/// Whether a backend's fused op is faster than the ops it replaces. none: not a fused op.
 enum class Gain { none, expected, measured };
 
-/// An op that a backend has, and the function that plans it; `Context` is what its plans may use.
+/// A backend's op and its planning function; `Context` is the data that plans may use.
 template <class Context>
 struct OpEntry {
   OpKind kind;
@@ -150,11 +148,10 @@ struct OpEntry {
   Gain gain = Gain::none;
 };
 
-/// The ops of a file.
 template <class Context>
 using OpEntries = std::vector<OpEntry<Context>>;
 
-/// The entry of `kind`. Throws Unsupported naming the backend where no file has it.
+/// The entry of `kind`. Throws Unsupported with the backend's name if no file has it.
 template <class Context>
 [[nodiscard]] const OpEntry<Context>& find_op(std::span<const OpEntries<Context>> files, OpKind kind,
                                               std::string_view backend) {
@@ -164,7 +161,6 @@ template <class Context>
   throw Unsupported("the " + std::string(backend) + " backend has no op '" + std::string(kind.name) + "'");
 }
 
-/// The fused ops among them.
 template <class Context>
 [[nodiscard]] std::vector<FusionClaim> fusion_claims(std::span<const OpEntries<Context>> files) {
   std::vector<FusionClaim> claims;

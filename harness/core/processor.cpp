@@ -12,7 +12,7 @@ struct ArmPart {
   std::string_view implementer, part, name;
 };
 
-// The parts that servers and boards with a GPU have, by the numbers of their register MIDR_EL1.
+// Parts of servers and of boards with a GPU, by the numbers of register MIDR_EL1.
 constexpr std::array arm_parts{
     ArmPart{"0x41", "0xd08", "Cortex-A72"},  ArmPart{"0x41", "0xd0c", "Neoverse-N1"},
     ArmPart{"0x41", "0xd40", "Neoverse-V1"}, ArmPart{"0x41", "0xd42", "Cortex-A78AE"},
@@ -56,7 +56,7 @@ std::vector<std::string> instruction_sets(std::string_view cpuinfo) {
       "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16", "amx_int8", "asimd",
       "asimdhp",     "bf16",        "i8mm",        "sve",      "sve2"};
   std::string flags = line_value(cpuinfo, "flags");
-  if (flags.empty()) flags = line_value(cpuinfo, "Features");  // as Arm's kernel calls them
+  if (flags.empty()) flags = line_value(cpuinfo, "Features");  // on Arm
   std::istringstream words(flags);
   const std::vector<std::string> all{std::istream_iterator<std::string>(words), {}};
   std::vector<std::string> found;

@@ -21,7 +21,7 @@ ValueId operand(const OpCall& call, std::string_view declared, const std::vector
                      std::string(name) + "'");
 }
 
-/// "  [tp: 4, 5]" for a collective of some of the ranks, nothing for one of all.
+/// "  [tp: 4, 5]" for a collective of some of the ranks, else empty.
 std::string members_of(const Program& program, const OpCall& op) {
   if (op.group.empty()) return {};
   const std::vector<ValueId>& tensors = op.outputs.empty() ? op.inputs : op.outputs;
@@ -43,7 +43,7 @@ ValueId OpCall::output(std::string_view name, std::size_t i) const {
 Program::Program(Mesh mesh, std::vector<int> held) : mesh_(std::move(mesh)) {
   for (const int rank : held) {
     if (rank < 0 || rank >= mesh_.ranks())
-      throw ProgramError("a program holds rank " + std::to_string(rank) + " of a mesh of " +
+      throw ProgramError("a program cannot hold rank " + std::to_string(rank) + " of a mesh of " +
                          std::to_string(mesh_.ranks()) + " ranks");
   }
   if (held.empty()) return;
@@ -150,7 +150,7 @@ std::span<const ValueId> Program::append(OpCall call) {
   for (const ValueId input : call.inputs) {
     if (!available(input)) {
       throw ProgramError("op " + quoted(call.label) + " reads " + quoted(spec(input).name) +
-                         " before anything produces it");
+                         " before an op produces it");
     }
   }
   for (const ValueId input : call.inputs)
@@ -160,7 +160,7 @@ std::span<const ValueId> Program::append(OpCall call) {
     if (value.producer || value.source)
       throw ProgramError("op " + quoted(call.label) + " would produce " + quoted(value.spec.name) + " again");
     value.producer = static_cast<int>(ops_.size());
-    // Parts are disjoint: each element is produced once. A newer version of a part makes none that was not there.
+    // Parts are disjoint, so each element counts once. A newer version of a part adds none.
     if (is_proper_part(output))
       elements_made_by_parts_[static_cast<std::size_t>(value.part_of->index)] += value.spec.shape.elements();
   }
@@ -196,7 +196,7 @@ bool Program::available(ValueId id) const {
 
 bool Program::overlaps(ValueId a, ValueId b) const {
   if (value(a).storage != value(b).storage) return false;
-  // Two different parts of one whole are declared disjoint (interleaved strides make byte ranges meaningless).
+  // Different parts of one whole are declared disjoint: with interleaved strides, byte ranges would overlap.
   const bool siblings = is_proper_part(a) && is_proper_part(b) && value(a).part_of == value(b).part_of;
   return !siblings || region(a) == region(b);
 }
@@ -205,7 +205,7 @@ std::int64_t Program::bytes() const {
   std::int64_t total = 0;
   for (const Storage& storage : storages_) {
     total += storage.bytes;
-    if (total > max_tensor_bytes) throw ProgramError("the program's tensors have more than 2^50 bytes together");
+    if (total > max_tensor_bytes) throw ProgramError("the program's tensors have more than 2^50 bytes in total");
   }
   return total;
 }
@@ -306,7 +306,7 @@ std::vector<ValueId> copy_values(const Program& from, Program& to, const std::fu
 
 Program widen(const Program& program) {
   Program wide;
-  (void)copy_values(program, wide, [](TensorSpec& spec) {  // under the same ids
+  (void)copy_values(program, wide, [](TensorSpec& spec) {  // keeps the ids
     if (is_float(spec.dtype)) spec.dtype = DType::f64;
   });
   for (OpCall op : program.ops()) {

@@ -7,7 +7,7 @@
 namespace gpubench {
 namespace {
 
-// Matrix products read tensors as they are.
+// Matrix products read tensors unchanged.
 constexpr Recipe uniform(std::string_view name, DType tensor, DType wide, const Math& math) {
   return {name, tensor, wide, tensor, tensor, math};
 }

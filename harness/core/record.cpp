@@ -33,7 +33,6 @@ std::optional<double> half_width(const Summary& summary) {
 
 namespace {
 
-// How far a share of the whole's time can be off.
 double inconclusive_reason(double share, const Summary& whole) {
   const double no_interval = std::numeric_limits<double>::infinity();
   return std::fabs(share) * half_width(whole).value_or(no_interval) * std::sqrt(2.0);
@@ -42,7 +41,7 @@ double inconclusive_reason(double share, const Summary& whole) {
 }  // namespace
 
 bool timing_unreliable(const Summary& summary) {
-  if (summary.rounds < 1) return false;  // nothing was timed: nothing to doubt
+  if (summary.rounds < 1) return false;
   const std::optional<double> half = half_width(summary);
   return !half || !(*half <= max_half_width);
 }

@@ -1,8 +1,8 @@
 // 64-bit shapes and memory layouts.
 //
-// A Shape is the logical extents of a tensor; a Layout maps each logical index to a place in its storage. A layout is
-// strides (row-major, NHWC, a transposed view, one part of a packed storage), optionally with inner blocks as oneDNN
-// uses for weights: https://uxlfoundation.github.io/oneDNN/dev_guide_understanding_memory_formats.html
+// A Layout maps each logical index to a place in storage by strides (row-major, NHWC, transposed, a part of a packed
+// storage), optionally with inner blocks as oneDNN uses for weights:
+// https://uxlfoundation.github.io/oneDNN/dev_guide_understanding_memory_formats.html
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,14 @@ class Shape {
  public:
   Shape() = default;
   Shape(std::initializer_list<std::int64_t> extents);
-  /// Throws ProgramError for a negative extent, or when the element count exceeds 2^62.
+  /// Throws ProgramError for a negative extent, or an element count above 2^62.
   explicit Shape(std::vector<std::int64_t> extents);
 
   [[nodiscard]] int rank() const { return static_cast<int>(extents_.size()); }
-  /// Extent of `axis`; negative axes count from the back, -1 is the last.
+  /// Negative axes count from the back, -1 is the last.
   [[nodiscard]] std::int64_t operator[](int axis) const;
   [[nodiscard]] std::int64_t elements() const;
   [[nodiscard]] std::span<const std::int64_t> extents() const { return extents_; }
-  /// "[8, 1024, 768]"
   [[nodiscard]] std::string to_string() const;
 
   friend bool operator==(const Shape&, const Shape&) = default;
@@ -35,7 +34,7 @@ class Shape {
   std::vector<std::int64_t> extents_;
 };
 
-/// One level of inner blocking: `size` consecutive indices of `axis` lie next to each other.
+/// One level of inner blocking: `size` consecutive indices of `axis` are adjacent.
 struct InnerBlock {
   int axis = 0;
   std::int64_t size = 1;
@@ -44,29 +43,28 @@ struct InnerBlock {
 
 /// The offset of a logical index, in elements from the tensor's first element.
 struct Layout {
-  std::vector<std::int64_t> strides;  ///< one per axis; of the outer (block) index where the axis is blocked
+  std::vector<std::int64_t> strides;  ///< per axis; of the outer (block) index if the axis is blocked
   std::vector<InnerBlock> blocks;     ///< outermost first; the last varies fastest
   friend bool operator==(const Layout&, const Layout&) = default;
 
   /// Dense, last axis fastest.
   [[nodiscard]] static Layout row_major(const Shape& shape);
-  /// Dense, with `order` listing the axes from slowest to fastest; {0, 2, 3, 1} stores [N, C, H, W] as NHWC.
+  /// Dense; `order` lists the axes from slowest to fastest: {0, 2, 3, 1} stores [N, C, H, W] as NHWC.
   [[nodiscard]] static Layout ordered(const Shape& shape, std::span<const int> order);
-  /// Dense outer axes in natural order around the given inner blocks; extents are padded up to whole blocks.
+  /// Dense outer axes in natural order around the inner blocks; extents are padded to whole blocks.
   [[nodiscard]] static Layout blocked(const Shape& shape, std::vector<InnerBlock> blocks);
 
   [[nodiscard]] bool is_row_major(const Shape& shape) const;
-  /// Element offset of a logical multi-index.
   [[nodiscard]] std::int64_t offset(std::span<const std::int64_t> index) const;
-  /// Element offset of a logical linear index (row-major order of `shape`).
+  /// Of a logical linear index (row-major order of `shape`).
   [[nodiscard]] std::int64_t offset(const Shape& shape, std::int64_t linear) const;
-  /// Elements from the first to one past the last that it touches (blocked: with padding). ProgramError: beyond 2^63.
+  /// Elements from the first to one past the last touched (blocked: with padding). Throws ProgramError above 2^63.
   [[nodiscard]] std::int64_t span_elements(const Shape& shape) const;
   /// "row_major", "strides(2304, 1)", "blocked(...)".
   [[nodiscard]] std::string to_string(const Shape& shape) const;
 };
 
-/// `rows` runs of `columns` consecutive elements, `stride` elements from the start of one to the start of the next.
+/// `rows` runs of `columns` consecutive elements; starts are `stride` elements apart.
 struct RowView {
   std::int64_t rows = 1;
   std::int64_t columns = 1;

@@ -37,7 +37,6 @@ bool writes(const Program& program, const OpCall& op, Role role) {
   return std::ranges::any_of(op.outputs, [&](ValueId id) { return program.spec(id).role == role; });
 }
 
-// Whether an op that reads some of the storage is as wanted.
 bool has_reader(const Program& program, StorageId storage, const std::function<bool(const OpCall&)>& wanted) {
   return std::ranges::any_of(program.values_in(storage), [&](ValueId id) {
     return std::ranges::any_of(program.readers(id), [&](int op) { return wanted(program.op(op)); });

@@ -37,7 +37,7 @@ ChunkScan look_at_each(DType type, const std::byte* elements, std::int64_t count
   return found;
 }
 
-// The common case, nothing to see, is one vector loop.
+// The common case, no suspects, is one vector loop.
 template <class Bits>
 ChunkScan look(DType type, const std::byte* elements, std::int64_t count) {
   const ScanPattern wide = scan_pattern(type);
@@ -90,7 +90,7 @@ ScanPattern scan_pattern(DType type) {
     case DType::bf16: return floating(0x7f80ULL, 0x7f80ULL, 16);
     case DType::f8_e5m2: return floating(0x7cULL, 0x7cULL, 8);
     case DType::f8_e4m3: return floating(0x7fULL, none, 8);
-    case DType::f4_e2m1: return floating(0xfULL, none, 4);  // no NaN: the poison itself is the suspect
+    case DType::f4_e2m1: return floating(0xfULL, none, 4);  // no NaN: the poison is the suspect
     case DType::i32: return {0xffffffffULL, poison, poison, none, 0};
     case DType::u8: return {0xffULL, poison, poison, none, 0};
   }

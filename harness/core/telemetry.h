@@ -1,7 +1,4 @@
-// Readings of a device's sensors while a round ran, and who takes them.
-//
-// A rate means little without the clock at which it was reached: a device that was slowed down by heat or power gives
-// numbers that look valid. So each round carries its own readings.
+// Sensor readings of a device during each round: a device slowed down by heat or power gives numbers that look valid.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +9,7 @@
 
 namespace gpubench {
 
-/// Why a device's clocks are lower than they could be, in words that reports keep.
+/// Why a device's clocks are reduced, in the words of reports.
 namespace clock_reason {
 inline constexpr std::string_view idle = "idle";
 inline constexpr std::string_view application_clocks = "application_clocks";
@@ -25,22 +22,21 @@ inline constexpr std::string_view hw_power_brake = "hw_power_brake";
 inline constexpr std::string_view display_clocks = "display_clocks";
 }  // namespace clock_reason
 
-/// Lowest, middle and highest reading of one quantity.
 struct Spread {
   double min = 0.0;
   double median = 0.0;
   double max = 0.0;
 };
 
-/// Readings of one round. What the device does not report is empty.
+/// Readings of one round. Empty if the device does not report a quantity.
 struct RoundTelemetry {
   int readings = 0;
   double window_s = 0.0;  ///< from the first reading to the last
   std::optional<Spread> sm_mhz;
   std::optional<Spread> memory_mhz;
   std::optional<double> temperature_c;               ///< the highest
-  std::optional<double> power_w;                     ///< mean of the readings that are of this round alone
-  std::optional<double> energy_j;                    ///< by the device's own counter, for windows of 2 s or more
+  std::optional<double> power_w;                     ///< mean of the readings of this round alone
+  std::optional<double> energy_j;                    ///< by the device's counter, for windows of 2 s or more
   std::optional<std::int64_t> uncorrected_errors;    ///< of memory (ECC), new in this round
   std::optional<std::int64_t> involuntary_switches;  ///< of threads of this process, preempted by the kernel
   std::optional<double> cpu_pressure;  ///< share of the window in which some task of the machine waited for a processor
@@ -49,7 +45,7 @@ struct RoundTelemetry {
   std::vector<std::string> errors{};   ///< Telemetry::take_errors() of this round
 };
 
-/// Errors of a device's memory (ECC) since its driver was loaded, those that were corrected and those that were not.
+/// Memory errors (ECC) since the driver was loaded.
 struct MemoryErrors {
   std::optional<std::int64_t> corrected, uncorrected;
 };
@@ -59,19 +55,18 @@ class Telemetry {
  public:
   virtual ~Telemetry() = default;
   virtual void begin_round() = 0;
-  /// Ends the round and returns its readings; nothing where the device has no sensors.
+  /// Ends the round and returns its readings; nothing if the device has no sensors.
   [[nodiscard]] virtual std::optional<RoundTelemetry> end_round() = 0;
-  /// Critical errors that the device's driver has reported since the last call: "Xid 79 (GPU has fallen off the bus)".
+  /// Critical errors reported by the driver since the last call: "Xid 79 (GPU has fallen off the bus)".
   [[nodiscard]] virtual std::vector<std::string> take_errors() { return {}; }
-  /// Counted until now; empty where the device does not count them.
+  /// Empty if the device does not count them.
   [[nodiscard]] virtual MemoryErrors memory_errors() { return {}; }
-  /// Whether longer windows may give energy where short ones do not.
+  /// Whether longer windows may give energy if short ones do not.
   [[nodiscard]] virtual bool counts_energy() const { return false; }
-  /// Leaves the device alone for a while, so that it can cool down or get its power back.
+  /// Leaves the device idle to cool down or to regain power.
   virtual void rest(double seconds) = 0;
 };
 
-/// For devices without sensors.
 class NoTelemetry final : public Telemetry {
  public:
   void begin_round() override {}

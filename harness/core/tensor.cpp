@@ -29,7 +29,7 @@ std::string_view TensorSpec::global_name() const {
 
 namespace {
 
-/// Where an index along an axis that is cut in sections is in the whole.
+/// Position in the whole of an index along an axis that is cut in sections.
 std::int64_t index_in_sections(const AxisSpread& spread, std::int64_t index) {
   std::int64_t before = 0;  // elements of the sections before, in the whole
   for (const std::int64_t section : spread.sections) {
@@ -103,8 +103,8 @@ TensorSpec tensor(std::string name, DType dtype, Shape shape, Role role, Fill fi
 
 namespace {
 
-// Calls work(offset, stride, count, done) for each evenly strided run of `count` consecutive logical elements from
-// `linear`, in elements; a run ends where a row does, and `done` elements come before it.
+// Calls work(offset, stride, count, done), in elements, for each evenly strided run of `count` logical elements from
+// `linear`. A run ends at a row's end; `done` elements precede it.
 template <class Work>
 void each_run(const TensorSpec& spec, bool row_major, std::int64_t linear, std::int64_t count, const Work& work) {
   if (row_major) return work(linear, std::int64_t{1}, count, std::int64_t{0});
@@ -145,8 +145,8 @@ double TensorView::operator[](std::int64_t linear) const {
 
 void TensorView::expect_inside(std::int64_t offset) const {
   if (offset < 0 || offset >= span_)
-    throw ProgramError("the textbook looks outside " + spec_->to_string() +
-                       ": the operands' shapes, values or attributes do not fit each other");
+    throw ProgramError("the textbook reads outside " + spec_->to_string() +
+                       ": the operands' shapes, values or attributes don't match");
 }
 
 double TensorView::element(std::int64_t offset) const {
@@ -200,8 +200,8 @@ void TensorView::load_strided(std::int64_t offset, std::int64_t stride, std::spa
   load_run(spec_->dtype, bits.data(), 0, 1, count, out.data());
 }
 
-// On the device: runs of `run` stored elements from each of `offsets`, which are in elements and ascend. If they are so
-// close that their offsets take more bytes than the gaps between them, the gaps are read as well.
+// On the device: runs of `run` stored elements from each of `offsets` (elements, ascending). If the gaps take fewer
+// bytes than the offsets would, the gaps are read as well.
 void TensorView::fetch(std::span<std::int64_t> offsets, std::int64_t run, std::byte* out) const {
   if (offsets.empty()) return;
   const std::int64_t size = bytes_of(spec_->dtype, run);
@@ -245,7 +245,7 @@ void TensorView::gather(std::span<const std::int64_t> firsts, std::int64_t run, 
   }
   const auto length = static_cast<std::size_t>(run);
   for (std::size_t i = 0; i < firsts.size();) {
-    std::size_t last = i + 1;  // those next to each other are read together
+    std::size_t last = i + 1;  // adjacent runs are read together
     while (last < firsts.size() && firsts[last] == firsts[last - 1] + run) ++last;
     read(firsts[i], out.subspan(i * length, (last - i) * length));
     i = last;

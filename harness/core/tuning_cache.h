@@ -1,5 +1,5 @@
-// The fastest of several implementations of an op call, as earlier runs found it. Backends only get the answer
-// (PlanOptions::remembered); harness/report keeps it in files (tuning_cache.h).
+// The fastest implementation of an op call in earlier runs. Backends get only the answer (PlanOptions::remembered);
+// harness/report stores it in files (tuning_cache.h).
 #pragma once
 
 #include <map>
@@ -10,21 +10,19 @@
 
 namespace gpubench {
 
-/// Implementations by the key of a call.
 using Choices = std::map<std::string, std::string>;
 
 class TuningCache {
  public:
   virtual ~TuningCache() = default;
-  /// The implementation that was the fastest for such calls; empty where none is known.
+  /// The fastest implementation of such calls; empty if unknown.
   [[nodiscard]] virtual std::string recall(const std::string& key) const = 0;
-  /// Stores these, for later runs too. Never throws: failures become a complaint.
+  /// Stores these for later runs. Never throws: failures become a complaint.
   virtual void keep(const Choices& choices) = 0;
-  /// A problem of the cache to report to the user, once; empty where there is none.
+  /// A problem of the cache to report to the user, once; empty if there is none.
   [[nodiscard]] virtual std::string take_complaint() = 0;
 };
 
-/// Stores nothing.
 class NoTuningCache final : public TuningCache {
  public:
   [[nodiscard]] std::string recall(const std::string& /*key*/) const override { return {}; }
@@ -32,10 +30,10 @@ class NoTuningCache final : public TuningCache {
   [[nodiscard]] std::string take_complaint() override { return {}; }
 };
 
-/// All that a choice for the call depends on, except the device and its libraries: kind, attributes, arithmetic, and of
-/// each tensor type, shape, layout and memory; not the call's label nor the names of its tensors. `tensors`: inputs,
-/// then outputs. "gemm transpose_b; sums f32; bf16[8, 768] bf16[8, 768]strides(768, 2) bf16[8, 8]"
-/// A case's definition is digested from these too (plan/plan.h): to word them otherwise changes them all.
+/// The parameters that a choice depends on, except the device and its libraries: kind, attributes, arithmetic, and
+/// type, shape, layout and memory of each tensor, without labels and names. `tensors`: inputs, then outputs. "gemm
+/// transpose_b; sums f32; bf16[8, 768] bf16[8, 768]strides(768, 2) bf16[8, 8]" Part of a case's definition digest
+/// (plan/plan.h): a change of the text changes all digests.
 [[nodiscard]] std::string choice_key(const OpCall& call, std::span<const TensorSpec> tensors);
 
 }  // namespace gpubench

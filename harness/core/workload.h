@@ -1,4 +1,4 @@
-// A workload: what is run. One file in suites/ declares its grid and builds its program; everything else is derived.
+// A workload. One file in suites/ declares its grid and builds its program; everything else is derived.
 #pragma once
 
 #include <functional>
@@ -13,16 +13,15 @@
 
 namespace gpubench {
 
-/// One point of a grid: extents, a label for their source, and the lowest tier that runs them.
 struct Point {
   Dims dims;
   std::string label;
   Tier tier = Tier::quick;
-  std::vector<std::string> recipes = {};  ///< the grid's recipes that make sense for this point; empty: all
-  std::vector<std::string> modes = {};    ///< of the workload, as they appear in the id: "in_place"
-  Cadence cadence = Cadence::streaming;   ///< where not streaming, a mode as well
-  std::optional<double> calls = {};       ///< of a list of shapes (--shapes): how often it calls this one
-  bool keeps_recipes = false;             ///< its recipes are taken whatever the device has, as a list says them
+  std::vector<std::string> recipes = {};  ///< the grid's recipes that suit this point; empty: all
+  std::vector<std::string> modes = {};    ///< of the workload, as in the id: "in_place"
+  Cadence cadence = Cadence::streaming;   ///< if not streaming, a mode as well
+  std::optional<double> calls = {};       ///< calls in a list of shapes (--shapes)
+  bool keeps_recipes = false;             ///< its recipes are used on any device, because a list gives them
 };
 
 struct Grid {
@@ -34,7 +33,7 @@ struct Grid {
   }
 };
 
-/// The rate that a reader looks at first.
+/// The rate shown first.
 enum class PrimaryMetric { flop_per_s, bytes_per_s, items_per_s };
 
 struct WorkloadInfo {
@@ -44,19 +43,19 @@ struct WorkloadInfo {
   PrimaryMetric headline = PrimaryMetric::flop_per_s;
   std::string item;  ///< "tokens", "images", "elements": what items_per_s counts
   CacheMode cache = CacheMode::cold;
-  /// How many ranks it can run on; one by default.
+  /// Number of ranks; one by default.
   int min_ranks = 1;
   int max_ranks = 1;
-  bool on_all_ranks = false;  ///< without a wish on 1, 2, 4, ... as many as the device has, not on the fewest
-  /// Whether so many ranks can run a point with these extents; others are left out. None: all can.
+  bool on_all_ranks = false;  ///< by default on 1, 2, 4, ... up to the device's ranks, not on the fewest
+  /// Whether this many ranks can run a point with these extents; other points are left out. None: all can.
   std::function<bool(const Dims& dims, int ranks)> fits = {};
-  /// Dimensions that a point may have besides its own, and has with extent 1 where it does not say so.
+  /// Optional dimensions of points, with extent 1 by default.
   std::vector<std::string> axes_of_1 = {};
-  bool shards_weights = false;    ///< whether its ranks can keep parts of its weights (RankLayout::fsdp)
-  bool shares_tensors = false;    ///< whether its ranks can share its tensors (RankLayout::tp)
-  bool spreads_experts = false;   ///< whether its ranks can have some of its experts each (RankLayout::ep)
-  bool shares_sequences = false;  ///< whether its ranks can have parts of its sequences (RankLayout::cp)
-  bool shares_layers = false;     ///< whether its ranks can have some of its layers each (RankLayout::pp)
+  bool shards_weights = false;    ///< its ranks can keep parts of its weights (RankLayout::fsdp)
+  bool shares_tensors = false;    ///< its ranks can share its tensors (RankLayout::tp)
+  bool spreads_experts = false;   ///< its ranks can have some of its experts each (RankLayout::ep)
+  bool shares_sequences = false;  ///< its ranks can have parts of its sequences (RankLayout::cp)
+  bool shares_layers = false;     ///< its ranks can have some of its layers each (RankLayout::pp)
 };
 
 class Workload {
@@ -64,9 +63,9 @@ class Workload {
   virtual ~Workload() = default;
   [[nodiscard]] virtual WorkloadInfo info() const = 0;
   [[nodiscard]] virtual Grid grid() const = 0;
-  /// The whole work of all ranks. Pure; throws ProgramError for extents that make no sense together.
+  /// The work of all ranks. Pure; throws ProgramError for inconsistent extents.
   [[nodiscard]] virtual Program build(const Case& c) const = 0;
-  /// How many items (samples, tokens) one run of the program handles, on all ranks together.
+  /// Items (samples, tokens) per run of the program, on all ranks together.
   [[nodiscard]] virtual double items(const Case& c) const = 0;
 };
 

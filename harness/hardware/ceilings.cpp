@@ -16,11 +16,10 @@ namespace {
 
 constexpr double mega = 1e6;
 constexpr double timers_differ = 1.01;
-/// What starts and ends a shorter product (waking threads, filling a device's units) is a share of its time.
+/// In shorter products, starting and ending (waking threads, filling a device's units) takes a share of the time.
 constexpr double shortest_peak_ns = 500e3;
 constexpr std::string_view memory_limit = "memory";
 
-/// An upper limit, in operations or bytes per second.
 struct Ceiling {
   double value = 0.0;
   std::string source;
@@ -44,12 +43,12 @@ bool measured(const CaseRecord& record) {
   return counts && record.c.ranks == 1 && record.summary.rounds > 0 && record.summary.median_ns > 0.0;
 }
 
-// Whether each sample had to fetch its data from memory: the copies it rotates over are three caches.
+// Whether each sample fetched its data from memory: the rotating copies fill three caches.
 bool from_memory(const DeviceInfo& device, const CaseRecord& record) {
   return record.c.cache == CacheMode::cold && record.memory_bytes >= 3 * device.cache_bytes;
 }
 
-// The arithmetic of a recipe's matrix products: the fastest that it uses. Empty where no rate is published for it.
+// The fastest arithmetic of a recipe's matrix products. Empty if no rate is published for it.
 std::optional<Rate> rate_of(const std::string& recipe_name) {
   const auto all = recipes();
   const auto found = std::find_if(all.begin(), all.end(), [&](const Recipe& r) { return r.name == recipe_name; });
@@ -81,7 +80,6 @@ std::optional<double> clock_of(const CaseRecord& record, SpreadMember clock, boo
   return highest ? *std::max_element(values.begin(), values.end()) : median(values);
 }
 
-/// What is known of one device.
 class Limits {
  public:
   explicit Limits(const DeviceInfo& device)
@@ -155,7 +153,7 @@ class Limits {
   std::optional<double> bus_bits_;
 };
 
-// `alone`: of each record its share when it is compared with no other.
+// `alone`: each record's share without a comparison with other cases.
 Bests bests_of(const DeviceInfo& device, std::span<const CaseRecord> records,
                std::span<const std::optional<PeakShare>> alone) {
   Bests bests;
@@ -170,7 +168,6 @@ Bests bests_of(const DeviceInfo& device, std::span<const CaseRecord> records,
   return bests;
 }
 
-/// One case against the limits of its device.
 class Comparison {
  public:
   Comparison(const DeviceInfo& device, const Limits& limits, const Bests& bests, const CaseRecord& record)
@@ -182,12 +179,11 @@ class Comparison {
     if (from_memory(device, record) && bests.memory.rate > 0.0) best_memory_ = &bests.memory;
   }
 
-  /// Nothing where no limit is known.
   [[nodiscard]] std::optional<PeakShare> share() const {
     const bool by_memory = bound_by_memory();
     const std::optional<Ceiling>& ceiling = by_memory ? memory_ : arithmetic_;
     const Best* best = by_memory ? best_memory_ : best_gemm_;
-    if (timing_unreliable(record_.summary)) best = nullptr;  // a share of an unreliable time says nothing
+    if (timing_unreliable(record_.summary)) best = nullptr;
     PeakShare share;
     share.limit = by_memory ? std::string(memory_limit) : rate_ ? std::string(name(*rate_)) : record_.c.recipe;
     share.rate = by_memory ? record_.derived.bytes_per_s : record_.derived.flop_per_s;
@@ -210,7 +206,7 @@ class Comparison {
   }
 
  private:
-  // Which limit would take longer. Where only one is known, the one that the case's own headline is about.
+  // The limit that takes longer. If only one is known, the one of the case's headline.
   [[nodiscard]] bool bound_by_memory() const {
     const double arithmetic = arithmetic_ ? arithmetic_->value : best_gemm_ != nullptr ? best_gemm_->rate : 0.0;
     const double memory = memory_ ? memory_->value : best_memory_ != nullptr ? best_memory_->rate : 0.0;
@@ -218,7 +214,7 @@ class Comparison {
     return record_.derived.headline_unit == "B/s";
   }
 
-  // At the median clock of the rounds, or at the highest that the device has or was seen at.
+  // At the median clock of the rounds, or at the highest clock of the device or of its readings.
   [[nodiscard]] std::optional<Ceiling> ceiling_at(bool by_memory, bool highest) const {
     const SpreadMember clock = by_memory ? &RoundTelemetry::memory_mhz : &RoundTelemetry::sm_mhz;
     std::optional<double> mhz = clock_of(record_, clock, highest);
@@ -234,9 +230,9 @@ class Comparison {
     const bool clock_allows_more = at_highest && at_highest->value > share.peak.value_or(0.0);
     const double most = clock_allows_more ? at_highest->value : *share.peak;
     if (share.rate <= timers_differ * most) return "";
-    return fmt::format(
-        "{:.4g} {} is above what the device can do, {:.4g} ({}): the time, the work or the peak is wrong", share.rate,
-        by_memory ? "B/s" : "FLOP/s", most, clock_allows_more ? at_highest->source : share.peak_source);
+    return fmt::format("{:.4g} {} is above the device's limit of {:.4g} ({}): the time, the work or the peak is wrong",
+                       share.rate, by_memory ? "B/s" : "FLOP/s", most,
+                       clock_allows_more ? at_highest->source : share.peak_source);
   }
 
   const Limits& limits_;
@@ -248,8 +244,7 @@ class Comparison {
   const Best* best_memory_ = nullptr;
 };
 
-// Bus bandwidth against the link in one direction. It may correctly be higher: a switch that adds up sends less over
-// the links than the factor counts.
+// Bus bandwidth over one direction of the link. In-switch reduction may correctly exceed it.
 std::optional<PeakShare> link_share(const Limits& limits, const CaseRecord& record) {
   const std::optional<Ceiling> link = limits.link();
   if (!link || !record.derived.collective || record.c.has_mode("virtual")) return std::nullopt;
@@ -276,7 +271,7 @@ std::vector<std::optional<PeakShare>> peak_shares(const DeviceInfo& device, std:
   };
   std::vector<std::optional<PeakShare>> alone = shares_with({});
   std::vector<std::optional<PeakShare>> shares = shares_with(bests_of(device, records, alone));
-  // Whether a rate is possible does not depend on other cases, and what is impossible is compared with none.
+  // Whether a rate is possible does not depend on other cases; impossible rates are compared with none.
   for (std::size_t i = 0; i < shares.size(); ++i) {
     if (alone[i] && !alone[i]->finding.empty())
       shares[i] = std::move(alone[i]);

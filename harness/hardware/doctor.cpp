@@ -13,7 +13,7 @@ namespace {
 constexpr double gigabyte = 1e9;
 
 void cpu_findings(const HostInfo& host, std::vector<Finding>& findings) {
-  const std::string model = host.cpu_model.empty() ? "processor of unknown model" : host.cpu_model;
+  const std::string model = host.cpu_model.empty() ? "unknown processor model" : host.cpu_model;
   findings.push_back(fact(fmt::format("cpu {}, {} logical processors in {} socket(s), {} usable", model, host.cpus,
                                       host.sockets, host.usable_cpus)));
   const std::vector<std::string>& sets = host.instruction_sets;
@@ -31,7 +31,7 @@ void cpu_findings(const HostInfo& host, std::vector<Finding>& findings) {
   }
   if (host.cgroup_cpus && *host.cgroup_cpus < host.usable_cpus) {
     findings.push_back({Health::warning, "D203",
-                        fmt::format("the cgroup allows {:.2g} processors of {}: threads are stopped in mid-sample",
+                        fmt::format("the cgroup allows {:.2g} processors of {}: threads are paused during samples",
                                     *host.cgroup_cpus, host.usable_cpus),
                         "raise the container's CPU limit to a whole number that matches its processors"});
   }
@@ -54,7 +54,7 @@ void memory_findings(const HostInfo& host, std::vector<Finding>& findings) {
     findings.push_back({Health::note, "D207",
                         fmt::format("the cgroup limits memory to {:.1f} GB",
                                     static_cast<double>(*host.cgroup_memory_bytes) / gigabyte),
-                        "cases that do not fit are skipped, with their numbers"});
+                        "cases that do not fit are skipped"});
   }
   if (host.available_bytes < static_cast<std::int64_t>(2 * gigabyte)) {
     findings.push_back({Health::warning, "D208", "less than 2 GB of memory is available: many cases will be skipped",
@@ -96,7 +96,7 @@ std::optional<Finding> busy_finding(const HostInfo& host) {
   if (!host.load_avg.empty() && host.load_avg[0] > max_load * host.usable_cpus)
     return Finding{Health::note, "D206",
                    fmt::format("load average is {:.2f} on {} processors", host.load_avg[0], host.usable_cpus),
-                   "wait until it has fallen; other work makes samples noisy"};
+                   "wait until it falls; other work makes samples noisy"};
   return std::nullopt;
 }
 
@@ -117,8 +117,8 @@ std::vector<Finding> diagnose_unused(const DeviceInfo& device) {
     findings.push_back(fact("excluded: " + excluded));
   if (const std::string text = cpu_isa_text(device); !text.empty())
     findings.push_back({Health::warning, "D210", text,
-                        "correct the processor type that the (virtual) machine announces; until then compare rates "
-                        "only with runs that have the same limit, or choose one yourself with ONEDNN_MAX_CPU_ISA"});
+                        "correct the processor type of the virtual machine; until then compare rates "
+                        "only with runs that have the same limit, or set a limit with ONEDNN_MAX_CPU_ISA"});
   return findings;
 }
 

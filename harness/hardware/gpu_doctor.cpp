@@ -16,7 +16,7 @@ namespace {
 // CUDA runs under any driver of its own major version; the oldest driver that has it, from NVIDIA's release notes.
 constexpr std::pair<int, const char*> oldest_drivers[] = {{12, "525.60.13"}, {13, "580"}};
 
-// 0 where the text does not start with a number.
+// 0 if the text does not start with a number.
 int major_of(std::string_view version) {
   int major = 0;
   std::from_chars(version.data(), version.data() + version.size(), major);
@@ -58,7 +58,6 @@ bool has_reason(const GpuFacts& gpu, std::string_view wanted) {
   return std::find(reasons.begin(), reasons.end(), wanted) != reasons.end();
 }
 
-/// The findings of one GPU.
 class Patient {
  public:
   Patient(const GpuFacts& gpu, std::vector<Finding>& findings) : gpu_(gpu), findings_(findings) {}
@@ -90,22 +89,21 @@ class Patient {
 
   void clocks() {
     if (has_reason(gpu_, clock_reason::hw_thermal_slowdown) || has_reason(gpu_, clock_reason::sw_thermal_slowdown)) {
-      say(Health::warning, "D110", fmt::format("held back by heat now{}", temperature()),
-          "improve the cooling or let it cool down; rounds that are held back are run again, then flagged");
+      say(Health::warning, "D110", fmt::format("throttled by heat now{}", temperature()),
+          "improve the cooling or let it cool down; throttled rounds are repeated, then flagged");
     }
     if (has_reason(gpu_, clock_reason::hw_power_brake)) {
-      say(Health::warning, "D110", "held back by an external power brake now",
-          "look at the power supply and the rack's power limit");
+      say(Health::warning, "D110", "throttled by an external power brake now",
+          "check the power supply and the rack's power limit");
     } else if (has_reason(gpu_, clock_reason::hw_slowdown)) {
-      say(Health::warning, "D110", "slowed down by its hardware now",
-          "look at temperature, power supply and cables: nvidia-smi -q -d PERFORMANCE");
+      say(Health::warning, "D110", "throttled by the hardware now",
+          "check temperature, power supply and cables: nvidia-smi -q -d PERFORMANCE");
     }
     if (has_reason(gpu_, clock_reason::application_clocks))
-      say(Health::note, "D121", "its clocks are set by application clocks",
-          "sudo nvidia-smi -rac, if that is not intended");
+      say(Health::note, "D121", "application clocks limit its clocks", "sudo nvidia-smi -rac, if that is not intended");
     if (gpu_.power_limit_w && gpu_.power_limit_max_w && *gpu_.power_limit_w < *gpu_.power_limit_max_w) {
       say(Health::note, "D118",
-          fmt::format("limited to {:.0f} W of the {:.0f} W that it can take", *gpu_.power_limit_w,
+          fmt::format("power limit {:.0f} W, below its maximum of {:.0f} W", *gpu_.power_limit_w,
                       *gpu_.power_limit_max_w),
           fmt::format("sudo nvidia-smi -i {} -pl {:.0f}, if that is not intended", gpu_.index,
                       *gpu_.power_limit_max_w));
@@ -115,23 +113,23 @@ class Patient {
   void memory_errors() {
     if (const auto errors = gpu_.now.uncorrected_errors; errors && *errors > 0) {
       say(Health::warning, "D111", fmt::format("{} uncorrected memory error(s) since the driver was loaded", *errors),
-          "reset the device or reboot; have it replaced if they recur");
+          "reset the device or reboot; replace it if they recur");
     }
     if (gpu_.corrected_errors && *gpu_.corrected_errors > 0)
       say(Health::note, "D112",
           fmt::format("{} memory error(s) corrected since the driver was loaded", *gpu_.corrected_errors),
           "nothing, unless the count grows");
     if (gpu_.ecc && !*gpu_.ecc)
-      say(Health::note, "D113", "ECC is off: memory errors pass unnoticed",
-          fmt::format("sudo nvidia-smi -i {} -e 1, then reboot; bandwidth differs with it", gpu_.index));
+      say(Health::note, "D113", "ECC is off: memory errors go undetected",
+          fmt::format("sudo nvidia-smi -i {} -e 1, then reboot; this changes the bandwidth", gpu_.index));
   }
 
   void modes() {
     if (gpu_.mig && *gpu_.mig)
-      say(Health::note, "D114", "MIG is on: only slices of it can be measured",
+      say(Health::note, "D114", "MIG is on: only its slices can be measured",
           fmt::format("choose a slice by CUDA_VISIBLE_DEVICES=MIG-..., or sudo nvidia-smi -i {} -mig 0", gpu_.index));
     if (gpu_.persistence && !*gpu_.persistence)
-      say(Health::note, "D115", "persistence mode is off: the driver starts again for each first user",
+      say(Health::note, "D115", "persistence mode is off: the driver restarts when a first process opens the GPU",
           fmt::format("sudo nvidia-smi -i {} -pm 1", gpu_.index));
   }
 
@@ -149,14 +147,14 @@ class Patient {
   void links() {
     if (gpu_.nvlinks && gpu_.nvlinks_up && *gpu_.nvlinks_up < *gpu_.nvlinks)
       say(Health::note, "D119", fmt::format("{} of {} NVLinks are up", *gpu_.nvlinks_up, *gpu_.nvlinks),
-          "nothing, if that is how the machine is wired; else nvidia-smi nvlink -s");
-    // An idle device lets its link sleep, so that a low generation then says nothing.
+          "nothing, if the machine is wired this way; else nvidia-smi nvlink -s");
+    // An idle device lowers its link's generation.
     if (!gpu_.now.reasons || has_reason(gpu_, clock_reason::idle)) return;
     if (below(gpu_.pcie_generation, gpu_.pcie_generation_max) || below(gpu_.pcie_width, gpu_.pcie_width_max)) {
       say(Health::note, "D117",
           fmt::format("PCIe runs at generation {} x{} of {} x{} under load", told(gpu_.pcie_generation),
                       told(gpu_.pcie_width), told(gpu_.pcie_generation_max), told(gpu_.pcie_width_max)),
-          "look at slot, riser and the firmware's settings");
+          "check the slot, the riser and the firmware's settings");
     }
   }
 
@@ -182,7 +180,7 @@ std::vector<Finding> diagnose_gpus(const NvidiaDriver& driver, const GpuSurvey& 
   age_finding(driver_cuda, survey.driver_version, libraries, findings);
   if (!survey.failure.empty()) {
     if (driver.usable) {
-      findings.push_back({Health::warning, "D105", survey.failure + ": clocks, power and throttling will not be known",
+      findings.push_back({Health::warning, "D105", survey.failure + ": clocks, power and throttling are unknown",
                           "install the driver's libnvidia-ml.so.1; in a container, set "
                           "NVIDIA_DRIVER_CAPABILITIES=compute,utility"});
     }
@@ -192,8 +190,8 @@ std::vector<Finding> diagnose_gpus(const NvidiaDriver& driver, const GpuSurvey& 
       fact(fmt::format("NVML of driver {}{}{}", survey.driver_version.empty() ? "?" : survey.driver_version,
                        survey.nvml_path.empty() ? "" : " from ", survey.nvml_path)));
   for (const int index : survey.unresponsive) {
-    findings.push_back({Health::warning, "D120", fmt::format("gpu {}: does not answer", index),
-                        "look for its errors in the kernel's log (dmesg: NVRM, Xid); reset it or reboot"});
+    findings.push_back({Health::warning, "D120", fmt::format("gpu {}: does not respond", index),
+                        "check the kernel's log for its errors (dmesg: NVRM, Xid); reset it or reboot"});
   }
   for (const GpuFacts& gpu : survey.gpus) Patient(gpu, findings).examine();
   return findings;

@@ -39,7 +39,7 @@ int capability_of(void* library, int ordinal, const CallNotice& before) {
   return told ? 10 * high + low : 0;
 }
 
-// The driver interface's stable C calls return 0 for success.
+// The driver's stable C calls return 0 for success.
 void ask(void* library, NvidiaDriver& driver, const CallNotice& before) {
   int (*version)(int*) = nvml::lookup(library, "cuDriverGetVersion");
   int (*init)(unsigned) = nvml::lookup(library, "cuInit");
@@ -82,16 +82,17 @@ bool nvidia_hardware_seen(const std::string& root) {
 std::string cuda_failure(int status, const std::string& call) {
   switch (status) {
     case stub_library:
-      return fmt::format("no NVIDIA driver: libcuda.so.1 is only the toolkit's stub ({} answers {})", call, status);
-    case 35: return fmt::format("the NVIDIA driver is older than its CUDA library needs ({} answers 35)", call);
+      return fmt::format("no NVIDIA driver: libcuda.so.1 is only the toolkit's stub ({} returned {})", call, status);
+    case 35: return fmt::format("the NVIDIA driver is older than its CUDA library needs ({} returned 35)", call);
     case 100:
-      return fmt::format("the NVIDIA driver sees no device ({} answers 100; CUDA_VISIBLE_DEVICES may hide them)", call);
+      return fmt::format("the NVIDIA driver sees no device ({} returned 100; CUDA_VISIBLE_DEVICES may hide them)",
+                         call);
     case 803:
       return fmt::format(
-          "the NVIDIA driver and libcuda.so.1 are of different versions ({} answers 803): "
+          "the NVIDIA driver and libcuda.so.1 are of different versions ({} returned 803): "
           "reboot, or restart the container",
           call);
-    default: return fmt::format("the NVIDIA driver does not start: {} answers {}", call, status);
+    default: return fmt::format("the NVIDIA driver does not start: {} returned {}", call, status);
   }
 }
 
@@ -99,7 +100,7 @@ NvidiaDriver probe_nvidia_driver(const std::string& root, const std::string& lib
   NvidiaDriver driver;
   driver.hardware_seen = nvidia_hardware_seen(root);
   say(before, "dlopen " + library_name);
-  // Never unloaded: the driver starts threads of its own, which would crash without its code.
+  // Never unloaded: the driver's threads would crash without its code.
   void* library = ::dlopen(library_name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* why = ::dlerror();
@@ -171,7 +172,6 @@ void add_gpu_properties(DeviceInfo& device, const std::string& library) {
     add(device, device_property::mig, on_or_off(facts.mig));
     add(device, device_property::driver, nvml.driver_version());
   } catch (const BackendError&) {
-    // Without NVML the device keeps what its backend reported.
   }
 }
 
@@ -210,7 +210,7 @@ std::vector<std::string> recipes_of_gpu(int capability) {
 
 std::string recipes_lacking(int capability) {
   if (capability == 0) return {};
-  std::map<int, std::string> lacking;  // by what they need
+  std::map<int, std::string> lacking;  // by required capability
   for (const GpuRecipe& recipe : gpu_recipes()) {
     if (recipe.min_capability <= capability) continue;
     std::string& names = lacking[recipe.min_capability];

@@ -18,7 +18,7 @@
 namespace gpubench {
 namespace {
 
-// What the kernel reports is input too: a container, a hypervisor or an emulator may have written it.
+// Kernel files are untrusted: a container, a hypervisor or an emulator may have written them.
 constexpr std::streamsize max_bytes = std::streamsize{16} << 20;  // 4096 processors in /proc/cpuinfo take 6 MB
 constexpr int max_mhz = 1'000'000;
 constexpr int max_cpus = 1 << 20;
@@ -48,7 +48,7 @@ std::optional<double> number(std::string_view text) {
   return value;
 }
 
-// A count in [least, most]; `otherwise` for anything else, which a file of the kernel does not hold.
+// A count in [least, most], else `otherwise`.
 int count_in(std::string_view text, int least, int most, int otherwise) {
   const std::optional<double> value = number(text);
   return value && *value >= least && *value <= most ? static_cast<int>(*value) : otherwise;
@@ -69,7 +69,6 @@ std::int64_t size_with_suffix(const std::string& text) {
   return bytes_of(number(text), suffix == 'K' ? 1024.0 : suffix == 'M' ? 1024.0 * 1024.0 : 1.0).value_or(0);
 }
 
-// Processors in a list such as "0-3,8-11".
 int count_cpus(const std::string& list) {
   int count = 0;
   std::istringstream parts(list);
@@ -104,7 +103,7 @@ void read_caches(const std::string& root, HostInfo& host) {
     const std::string type = trimmed(read_text(folder + "type"));
     if (type.empty()) return;
     const int level = count_in(read_text(folder + "level"), 1, max_levels, 0);
-    if (level == 0) continue;  // a cache without a level cannot be reported
+    if (level == 0) continue;  // unreportable
     host.caches.push_back({type, level, size_with_suffix(trimmed(read_text(folder + "size"))),
                            count_cpus(trimmed(read_text(folder + "shared_cpu_list")))});
   }
@@ -118,7 +117,7 @@ void read_memory(const std::string& root, HostInfo& host) {
   if (host.memory_bytes > 0 || !root.empty() || ::sysinfo(&kernel) != 0) return;
   host.memory_bytes = static_cast<std::int64_t>(kernel.totalram) * kernel.mem_unit;
   host.available_bytes =
-      static_cast<std::int64_t>(kernel.freeram) * kernel.mem_unit;  // what /proc would count as well: caches
+      static_cast<std::int64_t>(kernel.freeram) * kernel.mem_unit;  // except caches, which /proc would count
 }
 
 // cgroup v2 first, then v1. A container sees its own limits at the root of the mounted hierarchy.

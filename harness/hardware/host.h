@@ -1,4 +1,4 @@
-// What this machine is, as the kernel reports it: read-only, no vendor library, a few milliseconds.
+// The machine as the kernel reports it: read-only, no vendor library, a few milliseconds.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,6 @@
 
 namespace gpubench {
 
-/// One cache of the first processor.
 struct HostCache {
   std::string type;  ///< "Data", "Instruction", "Unified"
   int level = 0;
@@ -26,21 +25,20 @@ struct HostInfo {
   int usable_cpus = 1;                        ///< in this process's affinity mask
   int sockets = 1;
   int mhz = 0;
-  std::optional<double> cgroup_cpus;  ///< quota, where there is one
+  std::optional<double> cgroup_cpus;  ///< quota, if any
   std::int64_t memory_bytes = 0;
   std::int64_t available_bytes = 0;  ///< of the machine or of the cgroup, whichever is less
   std::optional<std::int64_t> cgroup_memory_bytes;
-  std::string governor;                ///< of the first processor; empty where the kernel has none
+  std::string governor;                ///< of the first processor; empty if the kernel has none
   std::optional<double> cpu_pressure;  ///< percent of the last 10 s in which some task waited for a processor
   std::vector<double> load_avg;
   std::vector<HostCache> caches;
 
-  /// Frequencies may change: there is a governor and it is not "performance".
+  /// Frequencies may change: there is a governor other than "performance".
   [[nodiscard]] bool cpu_scaling_enabled() const { return !governor.empty() && governor != "performance"; }
 };
 
-/// Reads /proc, /sys and /etc under `root` ("" on a real machine; tests give a folder of their own). What cannot be
-/// read keeps its default.
+/// Reads /proc, /sys and /etc under `root` (tests use a separate folder). Unreadable values keep their defaults.
 [[nodiscard]] HostInfo read_host(const std::string& root = "");
 
 }  // namespace gpubench

@@ -76,12 +76,12 @@ struct Nvml::Calls {
 
 namespace {
 
-constexpr std::size_t text_bytes = 96;       // the largest that NVML asks for
-constexpr nvml::Number max_devices = 1024;   // more would be nonsense
+constexpr std::size_t text_bytes = 96;      // the largest that NVML requires
+constexpr nvml::Number max_devices = 1024;  // more would be nonsense
 constexpr nvml::Number max_processes = 4096;
 constexpr double milli = 1e-3;
 
-// False also for a function that the library lacks.
+// False if the library lacks the function.
 template <class... Parameters>
 bool succeeds(nvml::Status (*get)(Parameters...), std::type_identity_t<Parameters>... arguments) {
   return get != nullptr && get(arguments...) == nvml::success;
@@ -124,7 +124,7 @@ std::optional<std::int64_t> count(nvml::Long value) {
   return static_cast<std::int64_t>(value);
 }
 
-// The first of a pair: what is in force now (the second is pending, or the upper end).
+// The first of a pair: the current value (the second is pending, or the upper end).
 std::optional<std::pair<nvml::Number, nvml::Number>> pair_of(nvml::GetPair get, nvml::Device device) {
   nvml::Number first = nvml::no_number;
   nvml::Number second = nvml::no_number;
@@ -141,10 +141,10 @@ std::optional<double> thousandth(std::optional<nvml::Number> value) {
   return value ? std::optional(milli * static_cast<double>(*value)) : std::nullopt;
 }
 
-// `device`: a device, or nothing where the text is the library's own.
+// `device`: a device, or empty for the library's text.
 template <class Get, class... Device>
 std::string text(Get get, Device... device) {
-  std::array<char, text_bytes + 1> buffer{};  // one byte more than the library knows of, so that text always ends
+  std::array<char, text_bytes + 1> buffer{};  // one byte more than the library gets, so that the text is terminated
   if (!succeeds(get, device..., buffer.data(), text_bytes)) return "";
   buffer.back() = '\0';
   return buffer.data();
@@ -157,7 +157,7 @@ std::optional<std::vector<GpuProcess>> list_processes(nvml::Status (*get)(nvml::
   const nvml::Status status = get(device, &found, nullptr);
   if (status == nvml::success && found == 0) return std::vector<GpuProcess>{};
   if (status != nvml::success && status != nvml::insufficient_size) return std::nullopt;
-  // Some may have started since they were counted.
+  // Some may have started since the count.
   const nvml::Number room = std::min(found, max_processes) + 8;
   std::vector<nvml::Process> raw(room);
   found = room;
@@ -180,7 +180,7 @@ void read_links(nvml::Status (*get)(nvml::Device, nvml::Number, nvml::Number*), 
     ++there;
     up += active != 0 ? 1 : 0;
   }
-  if (there == 0) return;  // no links, or not reported: a device without links answers with an error
+  if (there == 0) return;  // no links, or an error, which devices without links return
   facts.nvlinks = there;
   facts.nvlinks_up = up;
 }
@@ -214,7 +214,7 @@ std::vector<std::string> clock_reasons(std::uint64_t bits) {
 }
 
 std::string xid_text(std::uint64_t xid) {
-  // NVIDIA, "Xid Errors" (docs.nvidia.com/deploy/xid-errors): what it says to do depends on more than the number.
+  // NVIDIA, "Xid Errors" (docs.nvidia.com/deploy/xid-errors).
   constexpr std::pair<std::uint64_t, std::string_view> names[] = {
       {13, "graphics engine exception"}, {31, "GPU memory page fault"}, {43, "GPU stopped processing"},
       {45, "preemptive cleanup"},        {48, "double-bit ECC error"},  {63, "row remapping recorded"},
@@ -226,12 +226,12 @@ std::string xid_text(std::uint64_t xid) {
   return fmt::format("Xid {}", xid);
 }
 
-// The library stays loaded when this object goes: it may have threads, which would crash without its code.
+// The library stays loaded: its threads would crash without its code.
 Nvml::Nvml(const std::string& library) : calls_(std::make_unique<Calls>(load(library))) {
   if (calls_->init == nullptr || calls_->shutdown == nullptr)
     throw BackendError(fmt::format("{} has no nvmlInit or no nvmlShutdown: it is not NVML", library));
   if (const nvml::Status status = calls_->init(); status != nvml::success)
-    throw BackendError(fmt::format("NVML does not start: nvmlInit answers {}", calls_->words(status)));
+    throw BackendError(fmt::format("NVML does not start: nvmlInit returned {}", calls_->words(status)));
 }
 
 Nvml::~Nvml() { calls_->shutdown(); }
@@ -302,7 +302,7 @@ MemoryErrors Nvml::memory_errors(Device device) const {
 }
 
 Nvml::XidEvents Nvml::watch_xids(Device device) const {
-  constexpr int most = 64;  // at a time: a device that falls apart must not hold up the run
+  constexpr int most = 64;  // per call: a failing device must not block the run
   const Calls& calls = *calls_;
   nvml::EventSet made = nullptr;
   if (calls.free_events == nullptr || calls.register_events == nullptr || calls.wait_for_event == nullptr ||

@@ -1,5 +1,5 @@
-// NVML's C calls that gpubench uses, by our own prototypes: the toolkit has no nvml.h. Layouts and numbers are those of
-// NVML's stable interface; a newer function that takes an older one's place has its older name as the second choice.
+// NVML's C calls, by independent prototypes: the toolkit has no nvml.h. Layouts and numbers are those of NVML's stable
+// interface; for a newer function the older name is the second choice.
 #pragma once
 
 #include <dlfcn.h>
@@ -15,7 +15,7 @@ using Long = unsigned long long;
 
 inline constexpr Status success = 0;
 inline constexpr Status insufficient_size = 7;
-/// What the library writes where it has no value to write.
+/// Written by the library where it has no value.
 inline constexpr Number no_number = 0xFFFFFFFFU;
 inline constexpr Long no_long = ~Long{0};
 
@@ -37,14 +37,14 @@ struct PciInfo {
   char bus_id[32];
 };
 
-/// As nvmlDeviceGetComputeRunningProcesses_v3 writes it.
+/// Written by nvmlDeviceGetComputeRunningProcesses_v3.
 struct Process {
   Number pid;
   Long memory_bytes;
   Number gpu_instance, compute_instance;
 };
 
-/// nvmlFieldValue_t, of which the value is read as the number that power fields have.
+/// nvmlFieldValue_t; only the number type of power fields is read.
 struct FieldValue {
   Number id, scope;
   long long timestamp, latency_us;
@@ -56,8 +56,8 @@ struct FieldValue {
     Long as_long;
   } value;
 };
-/// NVML_FI_DEV_POWER_INSTANT: milliwatts now. nvmlDeviceGetPowerUsage() is an average over one second from Ampere on
-/// (except for the A100).
+/// NVML_FI_DEV_POWER_INSTANT: milliwatts now. From Ampere on (except the A100), nvmlDeviceGetPowerUsage() is an average
+/// over one second.
 inline constexpr Number power_now = 186;
 inline constexpr int type_of_number = 1;  ///< NVML_VALUE_TYPE_UNSIGNED_INT
 
@@ -76,7 +76,6 @@ using GetPair = Status (*)(Device, Number*, Number*);
 using GetLong = Status (*)(Device, Long*);
 using GetOfKind = Status (*)(Device, int, Number*);
 
-/// The address of a function, or null; converts to a pointer to any type of function.
 struct Symbol {
   void* address;
   template <class Function>

@@ -7,8 +7,8 @@
 namespace gpubench {
 namespace {
 
-// The database's rows. Sources are named by repository and path, or by site; "vendor's datasheet" marks figures that
-// were entered from datasheets without reading them again for this table.
+// Sources are repositories with paths, or sites; "vendor's datasheet" marks figures that were not read again for this
+// table.
 constexpr std::string_view sheet = "vendor's datasheet";
 constexpr std::string_view engineering = "stas00/ml-engineering compute/accelerator/README.md";
 constexpr std::string_view blackwell =
@@ -82,7 +82,7 @@ constexpr DeviceRow rows[] = {
     {"GB200", "gb200", "", 100, 148, 152,
      {either(40, 45, garden), either(40, 45, garden), either(80, 90, garden), 1250, 2500, 2500, 5000, 10000, 5000},
      186, 8000, 126, 1800, either(5, 6, two_slots), 1200, sourced, engineering},
-    // int8 of B300 and GB300 is left out: what is printed ranges from 4500 to a small fraction of it.
+    // int8 of B300 and GB300 is left out: published values range from 4500 to a small fraction of it.
     {"B300", "b300", "sxm6 ac", 103, 148, 152,
      {1.25, 1.25, either(75, 80, garden), 1125, 2250, 2250, 4500, either(12600, 15000, fp4_two_ways), none},
      288, 8000, 126, 1800, 6, either(1000, 1400, module_power), sourced, engineering},
@@ -108,7 +108,6 @@ namespace {
 constexpr double tera = 1e12;
 constexpr double giga = 1e9;
 constexpr double hertz_per_mhz = 1e6;
-// Longer than any name that a driver gives.
 constexpr std::size_t longest_name = 128;
 
 // Lower-case runs of letters and digits; everything else separates.
@@ -129,7 +128,7 @@ bool has(const std::vector<std::string>& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// The vendor, as drivers write it: says nothing about which card it is.
+// The vendor's name, which does not identify a card.
 bool is_brand(const std::string& word) {
   return word == "nvidia" || word == "tesla" || word == "amd" || word == "instinct";
 }
@@ -148,7 +147,7 @@ Figure scaled(const DeviceRow& row, const Figure& cell, double unit) {
           cell.source.empty() ? row.source : cell.source};
 }
 
-// Dense operations per clock of one SM, by compute capability: professional card, GeForce. 0: not known.
+// Dense operations per clock of one SM, by compute capability: professional card, GeForce. 0: unknown.
 struct PerClock {
   int capability;
   Rate rate;

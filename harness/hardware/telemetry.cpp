@@ -36,7 +36,7 @@ class ProcessorTelemetry final : public Telemetry {
     if (before.involuntary_switches && after.involuntary_switches)
       round.involuntary_switches =
           std::max<std::int64_t>(0, *after.involuntary_switches - *before.involuntary_switches);
-    if (before.waiting_s && after.waiting_s && round.window_s > 0.0)  // the kernel adds up a little late: at most all
+    if (before.waiting_s && after.waiting_s && round.window_s > 0.0)  // the kernel's sum lags a little: at most all
       round.cpu_pressure = std::clamp((*after.waiting_s - *before.waiting_s) / round.window_s, 0.0, 1.0);
     return round;
   }
@@ -82,7 +82,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t idle_bit = 1;
-constexpr double averaging_s = 1.0;  // of power, where a GPU does not report the momentary value
+constexpr double averaging_s = 1.0;  // of power, if a GPU does not report the momentary value
 
 bool is_idle(const GpuReading& reading) { return (reading.reasons.value_or(0) & idle_bit) != 0; }
 
@@ -106,7 +106,6 @@ std::optional<Spread> clocks(std::span<const GpuReading> readings, std::optional
   return busy ? busy : spread_of(values_of(readings, member, false));
 }
 
-// How far a counter went from the first reading that has it to the last.
 template <class T>
 std::optional<T> advance(std::span<const GpuReading> readings, std::optional<T> GpuReading::*counter) {
   if (readings.empty() || !(readings.front().*counter) || !(readings.back().*counter)) return std::nullopt;
@@ -169,7 +168,7 @@ class Poller final : public Telemetry {
   void rest(double seconds) override { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
  private:
-  // Holding the lock while reading keeps `read` to one caller at a time; a reading takes well under a millisecond.
+  // The lock serializes calls of `read`; a reading takes well under a millisecond.
   void poll() {
     std::unique_lock lock(mutex_);
     while (!ended_) {
@@ -204,7 +203,7 @@ RoundTelemetry summarize_readings(std::span<const GpuReading> readings, double w
   round.memory_mhz = clocks(readings, &GpuReading::memory_mhz);
   if (const auto heat = spread_of(values_of(readings, &GpuReading::temperature_c, false)))
     round.temperature_c = heat->max;
-  // A trailing average also covers the round before, which was of another case, unless this round is longer.
+  // A trailing average includes the previous round, of another case, unless this round is longer.
   const bool averaged =
       std::any_of(readings.begin(), readings.end(), [](const GpuReading& r) { return r.power_is_average; });
   const std::vector<double> watts = values_of(readings, &GpuReading::power_w, false);
@@ -218,7 +217,7 @@ RoundTelemetry summarize_readings(std::span<const GpuReading> readings, double w
     reasons |= reading.reasons.value_or(0);
     all_idle = all_idle && is_idle(reading);
   }
-  if (!all_idle) reasons &= ~idle_bit;  // it was idle only before the work arrived or after it was done
+  if (!all_idle) reasons &= ~idle_bit;  // idle only before or after the work
   round.reasons = clock_reasons(reasons);
   return round;
 }
@@ -237,7 +236,6 @@ std::unique_ptr<Telemetry> open_telemetry(const DeviceInfo& device, const std::s
       return poll_sensors([nvml, handle] { return nvml->read(handle); }, nvml->watch_xids(handle), sensor_period_s,
                           [nvml, handle] { return nvml->memory_errors(handle); });
   } catch (const BackendError&) {
-    // No NVML, no readings. The numbers stand without them.
   }
   return std::make_unique<NoTelemetry>();
 }

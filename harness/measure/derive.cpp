@@ -57,7 +57,7 @@ Derived derive(const WorkloadInfo& info, double items, const Cost& cost, const S
 
 void add_energy(Derived& derived, std::optional<double> joules, const Summary& summary) {
   derived.energy_j = joules;
-  const double work = derived.headline * summary.median_ns * 1e-9;  // of one run
+  const double work = derived.headline * summary.median_ns * 1e-9;
   if (joules && work > 0.0) derived.energy_per_work_j = *joules / work;
 }
 

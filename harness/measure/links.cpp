@@ -10,7 +10,7 @@
 namespace gpubench {
 namespace {
 
-constexpr int min_ranks = 3;  // two have one link, with nothing to compare it with
+constexpr int min_ranks = 3;  // two have one link and no comparison
 
 std::string name_without_round(const CaseRecord& record) {
   Case c = record.c;
@@ -18,7 +18,7 @@ std::string name_without_round(const CaseRecord& record) {
   return c.id();
 }
 
-// The lower of two middle ones: where half of a rank's links go to slow ranks, the other half tells what it can do.
+// The lower of two middle ones: if half of a rank's links go to slow ranks, the other half shows its speed.
 double lower_median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
   std::nth_element(values.begin(), middle, values.end());

@@ -80,7 +80,7 @@ std::int64_t group_bytes_for(const Protocol& protocol, std::int64_t available_by
 bool settled(const Protocol& protocol, std::span<const RoundRecord> rounds, std::int64_t batch, double spent_s) {
   const std::vector<double> log_medians = log_round_medians(rounds, batch);
   const auto valid = static_cast<int>(log_medians.size());
-  // A machine that spoils every round must not keep a case going forever.
+  // A machine that invalidates every round must not keep a case running forever.
   const int spoiled = static_cast<int>(rounds.size()) - valid;
   if (valid >= protocol.max_rounds || spoiled >= 2 * protocol.min_rounds) return true;
   if (valid < protocol.min_rounds) return false;
@@ -103,7 +103,7 @@ bool throttled(const RoundTelemetry& telemetry) {
 
 bool has_new_errors(const RoundTelemetry& telemetry) { return telemetry.uncorrected_errors.value_or(0) > 0; }
 
-// By more than 1%, in any reading of a round. A reading that is not a number is off as well.
+// By more than 1%, in any reading of a round; also for NaN.
 bool clock_is_off(const RoundTelemetry& telemetry, int locked_mhz) {
   constexpr double allowed = 0.01;
   return locked_mhz > 0 && telemetry.sm_mhz &&

@@ -77,12 +77,11 @@ double student_t_quantile(double p, double degrees) {
 namespace {
 
 constexpr double severe_deviations = 10.0 * 1.4826;  // 1.4826 MAD is one standard deviation of normal data
-constexpr double min_severe = 0.05;                  // where most samples show the same clock tick, MAD is 0
+constexpr double min_severe = 0.05;                  // if most samples show the same clock tick, MAD is 0
 constexpr double severe_share = 0.05;
 constexpr double drift_size = 0.01;
 constexpr double drift_t = 3.36;  // t(0.995, 8): two halves of five rounds
 
-// All samples of the valid rounds per run of the program, and the log of each round's median.
 struct Pooled {
   std::vector<double> samples;
   std::vector<double> log_medians;
@@ -107,7 +106,7 @@ struct Drift {
 // Two samples with pooled variance. A middle round belongs to neither half.
 Drift drift_of(std::span<const double> log_medians) {
   const std::size_t half = log_medians.size() / 2;
-  if (half < 2) return {};  // no spread within a half, so nothing to compare the difference with
+  if (half < 2) return {};  // no spread within a half to compare the difference with
   const std::span<const double> first = log_medians.first(half);
   const std::span<const double> second = log_medians.last(half);
   const double variance = 0.5 * (std::pow(standard_deviation(first), 2) + std::pow(standard_deviation(second), 2));

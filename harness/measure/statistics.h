@@ -1,5 +1,5 @@
 // Statistics of samples: medians, spread, intervals, and the summary of a case's rounds. Pure functions, so that
-// any reader of a report can recompute them.
+// readers of a report can recompute them.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +19,21 @@ namespace gpubench {
 [[nodiscard]] double mean(std::span<const double> values);
 /// Of the sample (n - 1); 0 for fewer than two values.
 [[nodiscard]] double standard_deviation(std::span<const double> values);
-/// P(T <= t) of Student's t with `degrees` degrees of freedom. This and the next two by Boost.Math.
+/// P(T <= t) of Student's t with `degrees` degrees of freedom. This and the next two use Boost.Math.
 [[nodiscard]] double student_t_cdf(double t, double degrees);
-/// P(T > t), to full relative precision however small it is.
+/// P(T > t), to full relative precision for any size.
 [[nodiscard]] double student_t_tail(double t, double degrees);
 /// The inverse of student_t_cdf(), 0 < p < 1.
 [[nodiscard]] double student_t_quantile(double p, double degrees);
 
-/// Median, interval, spread, drift and flags of the valid rounds; all values per run of the program. Nothing is
-/// dropped. Samples of valid rounds must be finite and above 0; batch is at least 1.
+/// Median, interval, spread, drift and flags of the valid rounds, without dropping any; values are per run of the
+/// program. Samples of valid rounds must be finite and above 0; batch is at least 1.
 [[nodiscard]] Summary summarize(std::span<const RoundRecord> rounds, std::int64_t batch);
 
-/// log of the median time of a run (ns), of each valid round in turn.
+/// log of the median time of a run (ns) for each valid round.
 [[nodiscard]] std::vector<double> log_round_medians(std::span<const RoundRecord> rounds, std::int64_t batch);
 
-/// The 95% half-width of the mean log median, by Student's t; infinite where one round says nothing about the next.
+/// The 95% half-width of the mean log median, by Student's t; infinite for one round.
 [[nodiscard]] double mean_half_width(std::span<const double> log_medians);
 
 }  // namespace gpubench

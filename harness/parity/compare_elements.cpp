@@ -15,11 +15,11 @@ namespace {
 
 constexpr std::size_t max_wrong = std::size_t{1} << 20U;
 constexpr std::int64_t warp_lanes = 32;
-constexpr double usual_part = 0.99;  // of a bound: so far within it no rounding of fp64 decides
+constexpr double usual_part = 0.99;  // of a bound: so far inside that rounding in fp64 decides nothing
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// The interval of e4m3, which rounds what overflows to NaN: there NaN is what an infinity is elsewhere.
+// e4m3 rounds overflow to NaN, where other types have an infinity.
 bool accepts_without_infinity(double low, double high, DType type, double got) {
   const bool overflows = std::isnan(rounded(type, low)) || std::isnan(rounded(type, high));
   if (std::isnan(got)) return overflows;
@@ -29,12 +29,11 @@ bool accepts_without_infinity(double low, double high, DType type, double got) {
   return limit(low) <= got && got <= limit(high);
 }
 
-// Mutants: a copy of the panel's numbers with some of them corrupted.
 class Mutants {
  public:
   Mutants(std::span<const CheckedElement> panel, DType type) : panel_(panel), type_(type) {}
 
-  // One element corrupted at a time, of those whose reference is NaN, or is not; every single one must be rejected.
+  // Corrupts one element at a time, of those with or without a NaN reference; each must be rejected.
   template <class Corrupt>
   void each(const char* what, Corrupt corrupt, bool where_nan = false) {
     int possible = 0;
@@ -47,7 +46,6 @@ class Mutants {
     if (possible > 0) conclude(what, rejected == possible);
   }
 
-  // All elements corrupted at once; the whole must be rejected.
   template <class Corrupt>
   void all(const char* what, Corrupt corrupt) {
     conclude(what, std::any_of(panel_.begin(), panel_.end(), [&](const CheckedElement& s) {
@@ -55,8 +53,8 @@ class Mutants {
              }));
   }
 
-  // Every 32nd element corrupted, the most sensitive one, which is the panel's last, among them; the whole must
-  // be rejected. Call where some reference is not NaN.
+  // Corrupts every 32nd element, including the most sensitive one, which is last in the panel; the whole must be
+  // rejected. Requires a reference that is not NaN.
   template <class Corrupt>
   void lane(const char* what, Corrupt corrupt) {
     const auto last = std::find_if(panel_.rbegin(), panel_.rend(),
@@ -70,7 +68,6 @@ class Mutants {
   [[nodiscard]] MutationReport report() const { return report_; }
 
  private:
-  // Through the same function that judges the real output.
   [[nodiscard]] bool rejects(const CheckedElement& s, double got) const {
     Tally tally;
     compare(s.linear, std::span(&s.judged, 1), type_, std::span(&got, 1), tally);
@@ -90,7 +87,7 @@ class Mutants {
   MutationReport report_;
 };
 
-// The three bits below the sign, which silent corruption really flips together (arXiv 2605.04213).
+// The three bits below the sign: real silent corruption flips several together (arXiv 2605.04213).
 double with_flipped_bits(DType type, double value) {
   std::array<std::byte, sizeof(double)> stored{};
   store(type, stored.data(), value);
@@ -98,7 +95,7 @@ double with_flipped_bits(DType type, double value) {
   return load(type, stored.data());
 }
 
-// A stored number just outside the interval: four times as far as is allowed, to the side where there is room.
+// A stored number just outside the interval: four times the allowed distance, on a side that has room.
 double beyond(const Expected& judged, DType type) {
   if (std::isinf(judged.value)) return 0.0;
   const double step = 4.0 * (judged.bound + 2.0 * half_ulp(type, judged.value));
@@ -112,7 +109,7 @@ double beyond(const Expected& judged, DType type) {
 bool accepts(const Expected& judged, DType type, double got) {
   if (std::isnan(judged.value)) return std::isnan(got);
   if (std::isinf(judged.value)) return got == judged.value;
-  if (judged.bitwise && std::signbit(got) != std::signbit(judged.value)) return false;  // -0 == 0, and is not 0
+  if (judged.bitwise && std::signbit(got) != std::signbit(judged.value)) return false;  // -0 == 0, but the bits differ
   const double low = judged.value - judged.bound;
   const double high = judged.value + judged.bound;
   if (type == DType::f8_e4m3 && !std::isnan(judged.bound)) return accepts_without_infinity(low, high, type, got);
@@ -121,7 +118,7 @@ bool accepts(const Expected& judged, DType type, double got) {
 
 namespace {
 
-// How far the true value is from the numbers that round to `got`: what rounding to the storage type does not explain.
+// The distance of the true value to the numbers that round to `got`.
 double unexplained(double value, const HalfUlp& half_ulp, double got) {
   const double distance = std::fabs(got - value);
   if (!(distance > 0.0)) return distance;  // equal, or NaN
@@ -131,7 +128,7 @@ double unexplained(double value, const HalfUlp& half_ulp, double got) {
 double ratio_of(const Expected& judged, const HalfUlp& half_ulp, double got, bool accepted) {
   if (std::isnan(judged.bound)) return accepted ? 0.0 : infinity;
   const bool exact = !(judged.bound > 0.0);
-  // An exact op has nothing to be measured in but the spacing of its type.
+  // The bound of an exact op is zero, so the unit is half an ulp.
   const double ratio = exact ? std::fabs(got - judged.value) / half_ulp(judged.value)
                              : unexplained(judged.value, half_ulp, got) / judged.bound;
   if (accepted) return exact || std::isnan(ratio) ? 0.0 : std::fmin(ratio, 1.0);  // NaN where both are, or an infinity
@@ -167,8 +164,8 @@ void compare(std::int64_t first, std::span<const Expected> judged, DType type, s
     const Expected& j = judged[i];
     const auto linear = first + static_cast<std::int64_t>(i);
     ++tally.judged;
-    // Of most elements this settles that they are accepted, and not the worst.
-    const bool is_equal = got[i] == j.value && j.value != 0.0 && j.bound >= 0.0;  // of zeros the sign may count
+    // Most elements are accepted here, and are not the worst.
+    const bool is_equal = got[i] == j.value && j.value != 0.0 && j.bound >= 0.0;  // the sign of zeros may count
     const bool is_near =
         !j.bitwise && std::fabs(got[i] - j.value) < std::min(tally.error_over_bound, usual_part) * j.bound;
     const bool is_usual = tally.worst.linear >= 0 && (is_equal || is_near);

@@ -15,9 +15,9 @@
 namespace gpubench {
 namespace {
 
-// As the header derives them.
+// Derived in end_to_end.h.
 constexpr std::uint64_t disturbed_runs = 3;
-constexpr double steps_the_other_way = 9.0;  ///< elements of which an optimizer goes the other way
+constexpr double steps_the_other_way = 9.0;  ///< elements that an optimizer moves in the other direction
 
 void store_element(std::byte* base, const TensorSpec& spec, std::int64_t linear, double value) {
   store(spec.dtype, base, spec.layout.offset(spec.shape, linear), value);
@@ -83,7 +83,6 @@ void TextbookMachine::push_over_zero(ValueId id, std::uint64_t which) {
 
 namespace {
 
-/// Puts what `choices` has for the op's outputs in their place; whether there was any.
 bool take_choices(const OpCall& op, const TextbookMachine::Choices& choices, std::vector<HostTensor>& outputs) {
   bool any = false;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -101,7 +100,7 @@ bool take_choices(const OpCall& op, const TextbookMachine::Choices& choices, std
 TextbookMachine::Choices choices_of(const Program& program, const LeftValues& run) {
   TextbookMachine::Choices choices;
   for (const OpCall& op : program.ops()) {
-    // The integers of quantize_blocks are scales, which follow from its input as floats do.
+    // The integers of quantize_blocks are scales, computed from its input as floats are.
     if (!definition(op.kind).reads_written(op) || op.kind == quantize_blocks_kind) continue;
     for (const ValueId output : op.outputs) {
       if (is_float(program.spec(output).dtype)) continue;
@@ -119,7 +118,7 @@ void TextbookMachine::run_op(int index, std::optional<Disturbance> disturb, cons
   const std::vector<TensorSpec> outputs = specs_of(program_, op.outputs);
   // All outputs are evaluated before any is stored: an update overwrites what the other outputs still read.
   std::vector<HostTensor> results = textbook_outputs({op, inputs, outputs}, disturb);
-  if (take_choices(op, choices, results)) {  // what follows from an output follows from it as it was taken over
+  if (take_choices(op, choices, results)) {  // dependent outputs follow from the copied ones
     const std::vector<HostTensor> first = std::move(results);
     results = textbook_outputs({op, inputs, outputs, views_of(first)}, disturb);
     take_choices(op, choices, results);
@@ -127,7 +126,7 @@ void TextbookMachine::run_op(int index, std::optional<Disturbance> disturb, cons
   for (std::size_t output = 0; output < results.size(); ++output) {
     const Value& value = program_.value(op.outputs[output]);
     std::byte* base = data(value.storage) + value.offset_bytes;
-    const HostTensor& result = results[output];  // of that type: its bits are taken as they are
+    const HostTensor& result = results[output];  // same type: its bits are copied
     if (value.spec.layout.is_row_major(value.spec.shape)) {
       std::ranges::copy(result.bytes, base);
       continue;
@@ -145,15 +144,15 @@ TensorView TextbookMachine::view(ValueId id) const {
 
 namespace {
 
-/// The error of a tensor: its 2-norm, and how many elements it comes from: (sum e^2)^2 / sum e^4, all of them where
-/// they are alike, 1 where one has it all.
+/// The error of a tensor: its 2-norm, and the effective number of elements, (sum e^2)^2 / sum e^4: all if they are
+/// alike, 1 if one has the whole error.
 struct Error {
   double norm = 0.0;
   double elements = 1.0;
 };
 
-/// 0 where both are NaN, as the loss of a batch without labels, or the same infinity. A step that is NaN throughout
-/// never comes here: where NaN is not the op's own answer, its check proves nothing.
+/// 0 where both are NaN, as the loss of a batch without labels, or the same infinity. The check rejects steps with
+/// other NaNs before.
 double error_between(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)) ? 0.0 : a - b; }
 
 Error error_of(const TensorView& got, const TensorView& want) {
@@ -167,20 +166,19 @@ Error error_of(const TensorView& got, const TensorView& want) {
   return {std::sqrt(squares), tells ? squares * squares / fourths : 1.0};
 }
 
-/// How many times smaller than usual a distance of so many degrees of freedom is once in a million, thrice; at most 10,
-/// as the header has it.
+/// See end_to_end.h.
 double rarely_smaller(double degrees) { return std::min(10.0, std::pow(10.0, 2.0 / degrees)); }
 
-/// How runs differ from each other: two vectors that are independent where the runs are, and have nothing of what these
-/// have in common, (r1 - r2) / sqrt 2 and (r1 + r2 - 2 r3) / sqrt 6.
+/// How runs differ from each other, by two vectors that are independent if the runs are, without their common part: (r1
+/// - r2) / sqrt 2 and (r1 + r2 - 2 r3) / sqrt 6.
 struct Variation {
   double size = 0.0;     ///< the root of the mean of their squared norms
-  double degrees = 1.0;  ///< of freedom, at least, nine times in ten
+  double degrees = 1.0;  ///< a lower bound of the degrees of freedom, right nine times in ten
 };
 
-/// Of normal vectors u, v with d degrees of freedom, a = |u|^2, b = |v|^2, c = u v: the mean of (a - b)^2 + 4 c^2 is 8
-/// d, that of ((a + b) / 2)^2 is d^2 + d. The former is about exponential, two squares of normal numbers: one time in
-/// ten it is less than a tenth of its mean, and then d looks ten times as large as it is.
+/// For normal vectors u, v with d degrees of freedom, a = |u|^2, b = |v|^2, c = u v: (a - b)^2 + 4 c^2 has mean 8 d,
+/// and ((a + b) / 2)^2 has mean d^2 + d. The former is about exponential: one time in ten it is less than a tenth of
+/// its mean, and d looks ten times too large.
 Variation variation_of(const TensorView& r1, const TensorView& r2, const TensorView& r3) {
   double a = 0.0, b = 0.0, c = 0.0;
   const std::int64_t elements = r1.shape().elements();
@@ -192,9 +190,9 @@ Variation variation_of(const TensorView& r1, const TensorView& r2, const TensorV
     c += u * v;
   }
   const double apart = (a - b) * (a - b) + 4.0 * c * c;
-  const double degrees = (2.0 * (a + b) * (a + b) / apart - 1.0) / 10.0;  // as derived above
+  const double degrees = (2.0 * (a + b) * (a + b) / apart - 1.0) / 10.0;
   const auto most = static_cast<double>(std::max<std::int64_t>(elements, 1));
-  return {std::sqrt((a + b) / 2.0), degrees > 1.0 ? std::min(degrees, most) : 1.0};  // 0 / 0 is 1 as well
+  return {std::sqrt((a + b) / 2.0), degrees > 1.0 ? std::min(degrees, most) : 1.0};  // 0 / 0 gives 1
 }
 
 double largest_difference(const TensorView& a, const TensorView& b) {
@@ -232,7 +230,7 @@ CorrectRuns::CorrectRuns(const Program& program, const Start& start, Phase first
     if (first_ == Phase::setup) machine.run(Phase::setup, disturb, choices_);
     machine.run(Phase::timed, disturb, choices_);
   };
-  std::vector<std::future<void>> runs;  // at once: they share nothing but the program
+  std::vector<std::future<void>> runs;
   for (std::uint64_t i = 0; i < disturbed_runs; ++i)
     runs.push_back(std::async(std::launch::async, run, std::ref(disturbed_[i]), round * disturbed_runs + i + 1));
   run(exact_, {});

@@ -1,22 +1,22 @@
 // End-to-end parity: a whole program against itself in fp64.
 //
-// Errors of a chain of ops add up in ways that no per-op bound predicts, so the allowance is measured: the program is
-// run by the textbook three times with every op's output moved at random within its own bound and rounded to its
-// storage type, as three correct backends would. A real run passes when its error against fp64 is at most twice the
-// worst of the three, tensor by tensor, in the 2-norm. Tensors of few degrees of freedom are allowed more: the distance
-// of d numbers is k times smaller than usual with a probability of about k^-d, and that of all three k^-3d, which is
-// one in a million at k = 10^(2/d). It is 10 at most: of four uniform numbers one in 30,000 is more than 20 times the
-// largest of the others, 1 / (4 20^3). Degrees are counted twice. By elements: few where some have nearly all of an
-// error (of a second moment, which has squares). And, of what the three have not in common, by how they differ: one
-// where all elements have a factor, as gradients that are clipped by their norm; few where the rows of a batch are few.
-// Where a gradient is about zero, an optimizer's step goes one way or the other (AdamW's first is the sign of the
-// gradient times the learning rate): in a weight that is updated, nine elements may have taken the tensor's largest
-// step in the other direction. ReLU's gradient jumps where x is zero, by as much as flows in, and an x so near to it
-// that rounding decides its sign is rare: one run in ten may have one. So each of the three has, in every tensor that a
-// ReLU reads, one of the elements nearest to zero on the other side of it. Integers are decisions: what is
-// compared is what follows from them. Those that are judged on what was written (the experts of a token, which element
-// of a window is its largest) are taken from the real run: by another choice between two that are as good, all that
-// follows would be another computation. Only for small programs: the textbook runs everything four times.
+// Errors of a chain of ops add up beyond any per-op bound, so the allowance is measured. The textbook runs the program
+// three times, with every output moved at random within its bound and rounded to its type. A real run passes if its
+// error against fp64 is at most twice the largest of the three, tensor by tensor, in the 2-norm. Exceptions:
+//
+// - Few degrees of freedom: the distance of d numbers is k times smaller than usual with probability of about k^-d, all
+//   three with k^-3d: one in a million at k = 10^(2/d). k is at most 10: of four uniform numbers one in 30,000 is more
+//   than 20 times the largest of the others, 1 / (4 20^3). Degrees are counted twice, and the larger allowance holds:
+//   by elements (few where some have nearly all of an error), and by the differences between the three runs (one where
+//   all elements share a factor, as gradients clipped by their norm).
+// - Updated weights: where a gradient is about zero, an optimizer's step has either sign (AdamW's first is the learning
+//   rate times the sign). Nine elements may have taken the tensor's largest step in the other direction.
+// - ReLU: its gradient jumps at x = 0. So each of the three runs puts one of the elements nearest to zero on the other
+//   side, in every tensor that a ReLU reads.
+// - Integers are decisions, and not compared. Those judged on written outputs (experts of a token, argmax of a window)
+//   are copied from the real run, because another choice leads to another computation.
+//
+// The textbook runs everything four times: only for small programs.
 #pragma once
 
 #include <cstddef>
@@ -34,31 +34,30 @@
 
 namespace gpubench {
 
-/// Runs a whole program with the textbook, in host memory of its own: slow and correct. For end-to-end parity and
-/// tests.
+/// Runs a whole program with the textbook, in separate host memory: slow and correct.
 class TextbookMachine {
  public:
   using Choices = std::map<ValueId, std::vector<double>>;
 
   explicit TextbookMachine(const Program& program);
 
-  /// Fills the sources as the harness does. `types`: the program whose storage types the values are first rounded to;
-  /// for a widened program the original one, so that both see the same inputs.
+  /// Fills the sources as the harness does. `types`: the program to whose storage types values are rounded first. For a
+  /// widened program this is the original, so that both have the same inputs.
   void fill_sources(std::string_view case_key, std::uint64_t seed, const Program& types);
 
   /// Writes a value, each number rounded to its type. `data` has its shape.
   void give(ValueId id, const TensorView& data);
 
-  /// Runs all ops. With `disturb` each element of each output is moved. With kinks, what a ReLU reads has one of its
-  /// three elements nearest to zero, not zero, on the other side of it: with a seed of 1 the nearest, then the second,
-  /// the third, the nearest again. `choices`: integers that an op chose in another run, and judges on what was written.
+  /// Runs all ops. With `disturb` each element of each output is moved. With kinks, a tensor that a ReLU reads gets one
+  /// of its three nonzero elements nearest to zero moved to the other side: seed 1 the nearest, 2 the second, 3 the
+  /// third, 4 the nearest again. `choices`: integers that an op chose in another run.
   void run(std::optional<Disturbance> disturb = {}, const Choices& choices = {});
 
-  /// The same for the ops of one phase. `after` is called with the index of each op that has run; may be empty.
+  /// Runs the ops of one phase; calls `after`, which may be empty, with the index of each op after it.
   void run(Phase phase, std::optional<Disturbance> disturb, const Choices& choices,
            const std::function<void(int op)>& after = {});
 
-  /// Runs one op of the program, which must have run up to it; see run(). What a ReLU reads stays on its side of zero.
+  /// Runs one op; all ops before it must have run. Elements that a ReLU reads stay on their side of zero.
   void run_op(int index, std::optional<Disturbance> disturb = {}, const Choices& choices = {});
 
   [[nodiscard]] TensorView view(ValueId id) const;
@@ -74,42 +73,40 @@ class TextbookMachine {
 struct EndToEndResult {
   std::string tensor;
   Role role = Role::activation;
-  double norm = 0.0;                                              ///< of the fp64 result
+  double norm = 0.0;                                              ///< 2-norm of the fp64 result
   double error = 0.0;                                             ///< ||real - fp64||
   double allowed = 0.0;                                           ///< by the spread of the three disturbed runs
   [[nodiscard]] bool passed() const { return error <= allowed; }  // NaN fails
 };
 
-/// About how many fp64 operations the textbook takes to run the program once.
+/// fp64 operations of one run of the program by the textbook, approximately.
 [[nodiscard]] double textbook_flop(const Program& program);
 
-/// A value as the run under test left it, in the host's memory; nothing where its memory was reused.
+/// A value that the run under test left in host memory; nothing where its memory was reused.
 using LeftValues = std::function<std::optional<TensorView>(ValueId)>;
 
-/// What a run chose: the integers that its ops judge on what was written.
+/// The integers of a run that its ops judge on written outputs.
 [[nodiscard]] TextbookMachine::Choices choices_of(const Program& program, const LeftValues& run);
 
-/// The four runs of a program by the textbook that a real run from the same contents is compared with.
+/// The four textbook runs that a real run from the same contents is compared with.
 class CorrectRuns {
  public:
-  /// Puts what the ops read into a machine of the program or of the widened one: what a run starts from.
+  /// Fills a machine of the program or of the widened one with the starting contents.
   using Start = std::function<void(TextbookMachine&)>;
 
-  /// Runs the ops from phase `first` on, each machine on a thread of its own. With Phase::timed, `start` puts there
-  /// what set-up ops have made, too. `choices`: of the real run. `round`: runs of different rounds are disturbed
-  /// differently. Throws what an op of the textbook throws. The program must outlive it.
+  /// Runs the ops from phase `first` on, each machine on a separate thread. With Phase::timed, `start` also writes the
+  /// results of set-up ops. `choices`: of the real run. `round` seeds the disturbance. Throws the exceptions of
+  /// textbook ops. The program must outlive it.
   CorrectRuns(const Program& program, const Start& start, Phase first, TextbookMachine::Choices choices,
               std::uint64_t round = 0);
   CorrectRuns(const CorrectRuns&) = delete;
   CorrectRuns& operator=(const CorrectRuns&) = delete;
   ~CorrectRuns() = default;
 
-  /// A value in fp64.
   [[nodiscard]] TensorView exact(ValueId id) const { return exact_.view(id); }
   [[nodiscard]] const TextbookMachine::Choices& choices() const { return choices_; }
-  /// One value of the real run, `got`.
   [[nodiscard]] EndToEndResult compare(ValueId id, const TensorView& got) const;
-  /// Every float value of the real run that the program leaves and `real` gives.
+  /// Compares every float value that the program leaves and `real` gives.
   [[nodiscard]] std::vector<EndToEndResult> compare(const LeftValues& real) const;
 
  private:
@@ -123,7 +120,7 @@ class CorrectRuns {
   std::vector<TextbookMachine> disturbed_;
 };
 
-/// Compares every value that is still in memory after the program has run once from the fills of (case_key, seed).
+/// Compares every value still in memory after one run of the program from the fills of (case_key, seed).
 [[nodiscard]] std::vector<EndToEndResult> end_to_end(const Program& program, std::string_view case_key,
                                                      std::uint64_t seed, const LeftValues& real);
 

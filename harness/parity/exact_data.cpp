@@ -17,18 +17,16 @@ constexpr std::int64_t max_marked_pairs = 64;   // of a column: sums of about +-
 constexpr std::int64_t marked_pair = 2;         // |d|
 constexpr std::int64_t max_added = 3;           // c_in and bias
 
-// Sums of a GELU epilogue are multiples of 2^-4, up to 3, with a bias of multiples of 2^-6, up to 1: [-4, 4], in
-// numbers that bf16 has.
+// GELU sums are multiples of 2^-4 up to 3, with a bias of multiples of 2^-6 up to 1: in [-4, 4], exact in bf16.
 constexpr double gelu_unit = 0x1p-4, gelu_bias_unit = 0x1p-6;
 constexpr std::int64_t gelu_most = 48, gelu_most_bias = 64;
 
-/// Significant bits of a sum that is not rounded, or a lower number of these.
+/// Significant bits of an exact sum, or a lower bound of them.
 int exact_bits(const Math& math, int widest_operand) {
   if (math.accumulate == DType::f32 && math.fast_accumulation && widest_operand == 8) return 13;  // and a sign
   return static_cast<int>(-std::log2(unit_roundoff(math.accumulate)));
 }
 
-/// How large the numbers are, and how many pairs of a column don't cancel.
 struct PairPlan {
   std::int64_t amplitude = 3;  ///< 1: only ones
   std::int64_t marked = 0;
@@ -37,7 +35,7 @@ struct PairPlan {
 
 std::int64_t whole(double power) { return static_cast<std::int64_t>(std::min(power, 0x1p52)); }
 
-/// `most`: of |sum|, for it to be stored exactly.
+/// `most`: the largest |sum| that is stored exactly.
 std::optional<PairPlan> plan_of(const CallSpecs& op, const Contraction& sums, std::int64_t most, bool blocks) {
   const int widest = std::max(bits_of(op.inputs[sums.a].dtype), bits_of(op.inputs[sums.b].dtype));
   const std::int64_t exact = whole(std::exp2(exact_bits(op.call.math, widest)));
@@ -57,7 +55,7 @@ std::optional<PairPlan> plan_of(const CallSpecs& op, const Contraction& sums, st
   return plan;
 }
 
-/// [-3, -1, 1, 3], by which index elements are drawn, in units: as stored.
+/// The stored bits of [-3, -1, 1, 3] times `unit`.
 std::array<std::uint64_t, 4> palette_of(DType type, double unit) {
   std::array<std::uint64_t, 4> bits{};
   for (std::size_t i = 0; i < bits.size(); ++i) {
@@ -106,7 +104,6 @@ class Maker {
   [[nodiscard]] HostTensor a() const { return products(op_.inputs[sums_.a], sums_.a_axis, 1.0, of_a_, false); }
   [[nodiscard]] HostTensor b() const { return products(op_.inputs[sums_.b], sums_.b_axis, unit_, of_b_, true); }
 
-  /// Whole numbers from -most to most, in units.
   [[nodiscard]] HostTensor added(std::size_t input, std::int64_t most, double unit) const {
     HostTensor tensor(op_.inputs[input]);
     const std::uint64_t key = hash(tensor.spec.name, seed_);
@@ -118,7 +115,7 @@ class Maker {
     return tensor;
   }
 
-  /// Scales of blocks: 1 or 2, as stored.
+  /// Scales of blocks, 1 or 2, as stored.
   [[nodiscard]] HostTensor scales(std::size_t input) const {
     HostTensor tensor(op_.inputs[input]);
     const std::uint64_t key = hash(tensor.spec.name, seed_);
@@ -129,12 +126,12 @@ class Maker {
     return tensor;
   }
 
-  /// Sizes of groups, of which some are empty, that add up to `rows`.
+  /// Sizes of groups that add up to `rows`; some groups are empty.
   [[nodiscard]] HostTensor sizes(std::size_t input, std::int64_t rows) const {
     HostTensor tensor(op_.inputs[input]);
     std::vector<std::int64_t> ends{rows};
     while (static_cast<std::int64_t>(ends.size()) < tensor.elements()) {
-      const std::uint64_t drawn = hash_at(signs_, ends.size());  // two of the same leave an empty group
+      const std::uint64_t drawn = hash_at(signs_, ends.size());  // two equal ones leave an empty group
       ends.push_back(drawn % 4 == 0 ? ends.back()
                                     : static_cast<std::int64_t>(mix(drawn) % static_cast<std::uint64_t>(rows + 1)));
     }
@@ -145,15 +142,15 @@ class Maker {
   }
 
  private:
-  /// What is the same for all elements at one place along the summed axis; one without a partner is a first.
+  /// Common to all elements at one place along the summed axis. A place without a partner counts as a first.
   struct Place {
     std::int64_t back_to_first = 0;  ///< from the second of a pair
     bool is_second = false;
     bool is_opposite = false;  ///< the pair's sign, of a second
-    std::int64_t mark = 0;     ///< of columns whose marks have this offset the pair is marked
+    std::int64_t mark = 0;     ///< columns whose marks have this offset mark the pair
   };
   struct Column {
-    std::int64_t offset = 0;  ///< of its marks, below their step
+    std::int64_t offset = 0;  ///< of the column's marks, less than their step
     bool is_up = false;       ///< d = 2
   };
 
@@ -177,7 +174,7 @@ class Maker {
     return {step_ > 0 ? static_cast<std::int64_t>(drawn >> 1U) % step_ : -1, (drawn & 1U) != 0};
   }
 
-  /// A factor; of b some pairs of each column are marked.
+  /// A factor; some pairs of each column of b are marked.
   [[nodiscard]] HostTensor products(const TensorSpec& spec, int axis, double unit, std::uint64_t key,
                                     bool has_marks) const {
     HostTensor tensor(spec);
@@ -201,7 +198,6 @@ class Maker {
     return tensor;
   }
 
-  /// Calls write(element, its index in the palette).
   template <class Write>
   void draw_products(const TensorSpec& spec, int axis, std::uint64_t key, bool has_marks, const Write& write) const {
     const AxisView along(spec.shape, axis);
@@ -229,7 +225,7 @@ class Maker {
     });
   }
 
-  /// d - b: 2 more or less than -b, and among the numbers that b may be.
+  /// The palette index of d - b, which is -b plus or minus 2.
   [[nodiscard]] unsigned moved(unsigned b, bool up) const {
     const unsigned opposite = negative(b);
     const unsigned lowest = plan_.amplitude == 1 ? 1 : 0, highest = 3 - lowest;
@@ -240,7 +236,7 @@ class Maker {
   const Contraction& sums_;
   const PairPlan& plan_;
   double unit_;
-  std::int64_t step_;  ///< from one marked pair of a column to the next; 0: none is
+  std::int64_t step_;  ///< between marked pairs of a column; 0: none is marked
   std::uint64_t seed_, of_a_, of_b_, signs_, marks_;
 };
 
@@ -252,7 +248,6 @@ HostTensor filled(TensorSpec spec, const Fill& how, std::uint64_t seed) {
   return tensor;
 }
 
-/// What the op's sums are, and the numbers that they are made of; nothing where they can't be exact.
 struct ExactRecipe {
   Contraction sums;
   PairPlan plan;
@@ -285,7 +280,7 @@ std::optional<ExactData> exact_data(const CallSpecs& op, std::uint64_t seed) {
   const Named<TensorSpec> operand(op.call, op.inputs);
   const auto has = [&](std::string_view name) { return operand.find(name) != nullptr; };
   const Maker make(op, sums, plan, gelu ? gelu_unit : 1.0, seed);
-  // A scaled product is a quarter by 2 of what it is unscaled.
+  // Scales multiply products by a quarter and by 2.
   constexpr double scale_a = 0.25, scale_b = 2.0;
   const double unit = sums.factor * (has("scale_a") ? scale_a * scale_b : 1.0) * (gelu ? gelu_unit : 1.0);
   ExactData data;
@@ -314,7 +309,7 @@ std::optional<ExactData> exact_data(const CallSpecs& op, std::uint64_t seed) {
     } else if (name == "pre") {
       data.inputs.push_back(filled(op.inputs[i], Fill::pointwise(), seed));
     } else {
-      return {};  // an operand that nobody has thought of
+      return {};  // unknown operand
     }
   }
   return data;

@@ -43,10 +43,10 @@ enum Family : std::size_t {
   cut_store,
   narrow_store,
   split_sum,
-  call_fault,  ///< the first of CallFault, in its order
+  call_fault,  ///< the first of CallFault; the others follow in its order
   unstable_form = call_fault + enum_names<CallFault>.size(),
   another_formula,
-  nan_lost,  ///< from here on in the order of SpecialKind
+  nan_lost,  ///< SpecialKind follows in its order
   infinity_lost,
   zeros_ignored,
   denormals_flushed,
@@ -103,14 +103,13 @@ constexpr std::int64_t marked_elements = 32;
 constexpr std::int64_t lane_stride = 32;
 constexpr int chunks_of_a_sum = 8;
 
-/// Faulty outputs; nothing where the fault does not apply.
 using Outputs = std::optional<std::vector<HostTensor>>;
 
 struct Fault {
   Family family;
   std::string name;
   std::function<Outputs()> leave;
-  bool has_poison = true;  ///< of an output: no result looks like its poison
+  bool has_poison = true;  ///< of an output: no correct result looks like its poison
 };
 
 int explicit_fraction_bits(DType type) { return static_cast<int>(-std::log2(unit_roundoff(type))) - 1; }
@@ -142,13 +141,12 @@ class Injector {
     return try_all();
   }
 
-  /// Of one fault alone, which leaves that.
   std::vector<FaultTrial> run(Family family, std::string name, const std::vector<HostTensor>& left) {
     add(family, std::move(name), [&left] { return left; });
     return try_all();
   }
-  /// What the check has against outputs that are right, or nothing against any where there is no right answer (the
-  /// index of the largest of numbers with a NaN); empty where its verdict is right.
+  /// Why the check wrongly rejects correct outputs, or wrongly accepts ones without a right answer (argmax of numbers
+  /// with a NaN); empty where its verdict is right.
   [[nodiscard]] std::string alarm() const {
     const OpParity parity = judge(program_, op_, {views_of(inputs_), views_of(outputs_)}, policy_, "check");
     if (is_rejected(parity.verdict) != has_answer()) return "";
@@ -164,7 +162,6 @@ class Injector {
     return fmt::format("{}{}'{}'", detail, detail.empty() ? "" : " of ", tensor.spec.name);
   }
 
-  /// A change of one output.
   void on_output(Family family, std::size_t i, const std::string& detail, std::function<void(HostTensor&)> change) {
     add(family, name_of(detail, outputs_[i]), [this, i, change = std::move(change)]() -> Outputs {
       std::vector<HostTensor> left = outputs_;
@@ -238,7 +235,7 @@ class Injector {
     if (type == DType::f32 || type == DType::f64) {
       for (const DType narrow : {DType::bf16, DType::f16})
         from_truth(narrow_store, i, std::string(name(narrow)), [narrow](double v) { return round_to(narrow, v); });
-    } else {  // twice: to a type of two bits more, then to its own
+    } else {  // twice: to two more bits than the type's, then to the type
       const int bits = explicit_fraction_bits(type) + 3;
       from_truth(narrow_store, i, fmt::format("{} bits", bits), [bits](double v) { return with_bits(bits, v); });
     }
@@ -278,7 +275,7 @@ class Injector {
     }
   }
 
-  /// What the textbook makes of another call, or of other operands; nothing where the op does not take these.
+  /// The textbook's outputs for another call or other operands; nothing where the op refuses these.
   Outputs computed(const OpCall& call, const std::vector<HostTensor>& inputs) const {
     try {
       return textbook_outputs({call, views_of(inputs), output_specs_});
@@ -287,8 +284,7 @@ class Injector {
     }
   }
 
-  /// Where an op is linear in its first operand, that operand in parts: each one's sum is rounded, and so is what they
-  /// add up to.
+  /// Splits the first operand of a linear op; the parts' sums are rounded, and so is their total.
   void split_sums() {
     if (inputs_.empty() || !is_float(inputs_[0].spec.dtype) || call_.math.split_k_in_output) return;
     const std::vector<TensorSpec> input_specs = specs_of(inputs_);
@@ -327,7 +323,7 @@ class Injector {
       }
     }
     const auto summed = [](int parts) { return parts > 1; };
-    if (std::none_of(summands.begin(), summands.end(), summed)) return {};  // no sum goes along this axis
+    if (std::none_of(summands.begin(), summands.end(), summed)) return {};  // the axis is not summed
     std::vector<HostTensor> left = outputs_;
     for (std::size_t e = 0; e < sums.size(); ++e) {
       const auto at = static_cast<std::int64_t>(e);
@@ -365,7 +361,7 @@ class Injector {
         const Expected& expected = truth[i][static_cast<std::size_t>(e)];
         const bool is_same = got == outputs_[i].get(e) || got == round_to(output.spec.dtype, expected.value);
         changed = changed || !is_same;
-        if (is_same && own.empty()) continue;  // elsewhere what it should be may have changed
+        if (is_same && own.empty()) continue;  // judged on written outputs, its right value may change
         trial.size = std::max(trial.size, error_over_bound(expected, output.spec.dtype, got));
       }
     }
@@ -373,7 +369,7 @@ class Injector {
       trial.size = std::numeric_limits<double>::infinity();
       if (!fault.has_poison) trial.rule = CheckRule::bound;
     }
-    // In numbers that are exact, one bit is outside the bound as well.
+    // Exact numbers make one wrong bit exceed the bound too.
     if (fault.family == one_rank && trial.size > 1.0) trial.rule = CheckRule::bound;
     if (!changed && fault.family != unwritten_run && fault.family != one_rank) return {};
     JudgePolicy policy = policy_;
@@ -384,7 +380,7 @@ class Injector {
     return trial;
   }
 
-  /// What outputs that are judged on what was written should be; empty for all others: it is the same whatever was.
+  /// The right values of outputs that are judged on written ones; empty for others, whose right values don't change.
   [[nodiscard]] std::vector<std::vector<Expected>> expected_of(const std::vector<HostTensor>& left) const {
     std::vector<std::vector<Expected>> expected;
     if (!definition(call_.kind).reads_written(call_)) return expected;
@@ -429,10 +425,9 @@ std::span<const FaultFamily> fault_families() { return families; }
 
 namespace {
 
-/// What a fault is, on whatever data.
 bool is_same_fault(const FaultTrial& a, const FaultTrial& b) { return a.family == b.family && a.name == b.name; }
 
-/// A launch on other data than the case's, which every run has too (CaseCheck::further_launches).
+/// A launch on other data, which every run has too (CaseCheck::further_launches).
 struct OtherLaunch {
   std::string_view data;
   std::vector<HostTensor> inputs;

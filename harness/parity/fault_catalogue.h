@@ -1,15 +1,12 @@
-// The faults of kernels, libraries and hardware, injected into ops: what the check must reject.
+// The faults of kernels, libraries and hardware that are injected into ops and that the check must reject.
 //
-// A fault of a call or another formula (faults.h) is put into the textbook. Its result, rounded once, is what a backend
-// with that fault leaves that is perfect otherwise. Faults of stores, of memory and of formulas that overflow change
-// what a correct backend left. Special data are given to the textbook instead. The check sees the outputs and what the
-// op should have read, as in a run.
+// Faults of calls and formulas (faults.h) are injected into the textbook, whose result is rounded once. Faults of
+// stores, memory and overflowing formulas change the output of a correct backend. Special data replace the textbook's
+// inputs.
 //
-// Each fault is also tried on the data of the launches that every run has beside the case's own (exact_data.h,
-// OpDefinition::revealing_data): seen on any is seen.
-//
-// A fault that moves no element out of its bound cannot be told from rounding. It is counted as unseen, by its name:
-// it is what the check does not promise to find. The faults of families that are `certain` may not be unseen anywhere.
+// Each fault is also tried on the data of the additional launches of every run (exact_data.h,
+// OpDefinition::revealing_data); it counts as seen if any of them shows it. A fault within the bound looks like
+// rounding: it is counted as unseen, by name. Faults of families that are `certain` must be seen everywhere.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +21,11 @@
 
 namespace gpubench {
 
-/// What rejects an output.
 enum class CheckRule {
-  none,      ///< nothing did
-  poison,    ///< elements that nobody wrote
+  none,      ///< no rule
+  poison,    ///< elements that were not written
   bound,     ///< an element outside its rounding interval; NaN and infinities are outside of all others
-  identical  ///< outputs that must hold the same bits do not
+  identical  ///< outputs that must hold the same bits differ
 };
 template <>
 inline constexpr auto enum_names<CheckRule> = std::to_array<std::string_view>({"none", "poison", "bound", "same bits"});
@@ -38,34 +34,32 @@ struct FaultFamily {
   std::string_view name;  ///< "last of an axis left out"
   /// The tampered part: "operand", "constant", "formula", "store", "memory", "special data".
   std::string_view where;
-  /// Every fault of the family that changes a number at all must be rejected, in every op and type.
+  /// Every fault of the family that changes a number must be rejected, in every op and type.
   bool certain = false;
   CheckRule rule = CheckRule::bound;
 };
 
-/// In the order of the table.
 [[nodiscard]] std::span<const FaultFamily> fault_families();
 
-/// One fault in one op, and what became of it.
 struct FaultTrial {
   std::size_t family = 0;  ///< index in fault_families()
   std::string name;        ///< "axis 1 of 'a'"
-  CheckRule rule =
-      CheckRule::bound;  ///< that must catch it: the family's, but the poison of few bits or an integer is a number
+  /// The rule that must catch it: the family's, or bound where poison (few bits, integers) is a valid number.
+  CheckRule rule = CheckRule::bound;
   CheckRule caught_by = CheckRule::none;
-  /// The largest error that it makes, as error_over_bound() measures it: above 1 it is outside the bound. Infinite for
-  /// NaN, infinities and poison.
+  /// The largest error, as error_over_bound() measures it: above 1 it is outside the bound. Infinite for NaN,
+  /// infinities and poison.
   double size = 0.0;
 };
 
 struct FaultReport {
   std::vector<FaultTrial> trials;
-  std::vector<std::string> alarms;  ///< right results of special data that were rejected, and why
+  std::vector<std::string> alarms;  ///< rejected correct results of special data, and why
 };
 
-/// Puts every fault of the catalogue that applies into an op that was run, and judges what it leaves; those that change
-/// no number are left out. `clean`: what the op read and wrote; it must pass. What it makes of special data is the
-/// textbook's. Runs on policy.threads threads; the calling one calls `alive`, which may be empty, before each fault.
+/// Injects every fault of the catalogue that applies into an op that was run, and judges the result. Faults that change
+/// no number are left out. `clean`: the op's inputs and outputs, which must pass. Results of special data come from the
+/// textbook. Runs on policy.threads threads; the calling thread calls `alive`, which may be empty, before each fault.
 /// Throws ProgramError for an unknown op.
 [[nodiscard]] FaultReport inject_faults(const Program& program, int op, const OpView& clean, const JudgePolicy& policy,
                                         const std::function<void()>& alive = {});

@@ -1,5 +1,4 @@
-// The faults that are put into the textbook: what it makes of them is injected (fault_catalogue.h), and compared with
-// wrong results (likely_cause.h).
+// Faults of the textbook: injected into ops (fault_catalogue.h) and compared with wrong results (likely_cause.h).
 #pragma once
 
 #include <cstddef>
@@ -18,7 +17,7 @@
 
 namespace gpubench {
 
-// Calls that go wrong before any arithmetic: an operand read wrongly, or another attribute.
+// Faults before any arithmetic: an operand read wrongly, or another attribute.
 
 enum class CallFault {
   operand_left_out,
@@ -44,7 +43,7 @@ inline constexpr auto enum_names<CallFault> = std::to_array<std::string_view>(
      "one sign of an operand flipped", "wrong index", "constant off by 2^-6", "epsilon tenfold", "switch the other way",
      "padding, stride or window off by one"});
 
-/// Elements of operands that are copied and changed to find a likely cause, in all: some seconds.
+/// Copied and changed elements of operands in one search for a likely cause, in total: some seconds.
 inline constexpr std::int64_t max_changed_elements = std::int64_t{1} << 25;
 
 struct WrongCall {
@@ -52,71 +51,66 @@ struct WrongCall {
   std::string detail;                         ///< "axis 1 of 'a'"
   OpCall call;                                ///< with the other attribute
   std::size_t input = 0;                      ///< the operand that is read wrongly
-  std::function<void(HostTensor&)> change{};  ///< what is read of it; empty where an attribute differs
+  std::function<void(HostTensor&)> change{};  ///< changes the operand; empty where an attribute differs
 };
 
-/// All that the op takes of this call; of long lists of operands, those of some_operands().
+/// All faults that apply to this call; of long lists of operands, those of some_operands().
 [[nodiscard]] std::vector<WrongCall> wrong_calls(const OpCall& call, std::span<const TensorSpec> inputs,
                                                  std::span<const TensorSpec> outputs);
 
-/// The tensor as it is read where two of its axes are taken for each other: element [.., i, .., j, ..] is read where
-/// [.., j, .., i, ..] of a tensor with the two extents swapped would be.
+/// Reads element [.., i, .., j, ..] where [.., j, .., i, ..] of a tensor with the two extents swapped would be.
 void swap_axes(HostTensor& tensor, int first, int second);
-/// The place from which swap_axes() takes an element; both are logical linear indices.
 [[nodiscard]] std::int64_t swapped_place(const Shape& shape, int first, int second, std::int64_t linear);
-/// The element of an output of this shape that is written to a place where two of its axes are taken for each other.
+/// The element of an output of this shape that is written to `place` where two of its axes are swapped.
 [[nodiscard]] std::int64_t written_to(const Shape& shape, int first, int second, std::int64_t place);
 
-// Formulas that other libraries use for an op, or that are easily taken for its own: another default, epsilon in
-// another place, n - 1 for n, one more rounding.
+// Formulas of other libraries or common mistakes: other defaults, epsilon elsewhere, n - 1 for n, one more rounding.
 
-/// A number among the op's attributes; nothing where it has none of this name.
+/// A numeric attribute of the op; nothing where it has none of this name.
 [[nodiscard]] std::optional<double> number_of(const OpCall& call, std::string_view attribute);
 
 struct OtherFormula {
   std::string name;  ///< "variance over n - 1"
-  /// What it makes of these elements of the output (logical linear indices), within the bound of the op's own formula.
+  /// Results for these elements of the output (logical linear indices), with the bound of the op's own formula.
   std::function<std::vector<Expected>(std::span<const std::int64_t> elements)> values;
 };
 
-/// Those that give other numbers in this output. They are valid as long as what `operands` refers to.
+/// Formulas that give other numbers in this output. They refer to `operands`.
 [[nodiscard]] std::vector<OtherFormula> other_formulas(const Operands& operands, int output);
 
-// Formulas that are right on paper and cancel, overflow or saturate, which the usual data of a case may not show.
+// Formulas that are right on paper and cancel, overflow or saturate. The usual data of a case may not show this.
 
 struct UnstableForm {
   std::string_view name;  ///< "variance as E[x^2] - E[x]^2"
   std::vector<HostTensor> left;
 };
 
-/// The forms of an op, each with its outputs for these inputs; `right`: the correct ones. Computed in the call's
-/// arithmetic. Outputs that depend on an exponential that overflows, or on a sum of 0, are NaN; a variance that cancels
-/// changes the reciprocal deviation alone.
+/// The unstable forms of an op, each with its outputs for these inputs, in the call's arithmetic. `right`: the correct
+/// outputs. Outputs that depend on an overflowing exponential, or on a sum of 0, are NaN. A variance that cancels
+/// changes only the reciprocal deviation.
 [[nodiscard]] std::vector<UnstableForm> unstable_forms(const OpCall& call, std::span<const HostTensor> inputs,
                                                        std::span<const HostTensor> right);
 
-// Data that arithmetic treats apart: NaN, infinities, zeros, denormals, constants. An op that was right on numbers from
-// a normal distribution may lose a NaN, flush denormals, or leave the result of other data.
+// Data that arithmetic treats specially: an op may lose a NaN, flush denormals, or leave another result.
 
 enum class SpecialKind { nan, infinity, zeros, denormals, constants };
 template <>
 inline constexpr auto enum_names<SpecialKind> = std::to_array<std::string_view>({"NaN", "infinity", "zeros",
                                                                                  "denormals", "constants"});
 
-/// Operands of an op, what it leaves rightly, and what it leaves where it treats them wrongly.
 struct SpecialData {
   SpecialKind kind = SpecialKind::nan;
-  std::string name;  ///< "'a'", the operand; empty where it is all of them
+  std::string name;  ///< "'a'", the operand; empty for all of them
   std::vector<HostTensor> inputs;
   std::vector<HostTensor> right;  ///< by the textbook, rounded
-  /// Of NaN and infinity: as if the number that was there before still were; of denormals: as if they were zeros; of
-  /// zeros and constants: the result of `inputs` as they were.
+  /// NaN and infinity: as if the earlier number were still there; denormals: as if they were zeros; zeros and
+  /// constants: the result of the unchanged `inputs`.
   std::vector<HostTensor> wrong;
 };
 
-/// `inputs` with one element of one float operand NaN or infinite, for each of the first seven and the last; and with
-/// all float operands zeros, denormals (1 to 7 times the smallest number, with the signs as they were) and constants
-/// (their first element). Types without NaN or infinity have none. Empty where no operand is a float.
+/// `inputs` with one element of one float operand NaN or infinite, for each of the first seven and the last. Also with
+/// all float operands zeros, denormals (1 to 7 times the smallest number, with the original signs) and constants (their
+/// first element). Types without NaN or infinity have no such data. Empty if no operand is a float.
 [[nodiscard]] std::vector<SpecialData> special_data(const OpCall& call, std::span<const HostTensor> inputs,
                                                     std::span<const TensorSpec> outputs);
 

@@ -1,5 +1,5 @@
-// Every value is a whole number times a power of two, so that fp64 holds it exactly and the one conversion to the
-// storage type is the only rounding. No function of the math library touches a value.
+// Every value is a whole number times a power of two, exact in fp64: the only rounding is the conversion to the storage
+// type. Uses no math library, whose results differ between machines.
 #include "harness/parity/fill.h"
 
 #include <algorithm>
@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::int64_t block_elements = 1024;
 
-// Four uniform 16-bit numbers, summed and centred: whole numbers in [-131070, 131070], standard deviation 37837 (= 1.15
-// times 2^15), which stand for one standard deviation of `scale`.
+// The centred sum of four uniform 16-bit numbers, in [-131070, 131070]. The standard deviation, 37837 = 1.15 x 2^15,
+// stands for `scale`.
 std::int64_t bell(std::uint64_t h) {
   const std::uint64_t sum = (h & 0xffffU) + ((h >> 16U) & 0xffffU) + ((h >> 32U) & 0xffffU) + (h >> 48U);
   return static_cast<std::int64_t>(sum) - 131070;
@@ -28,20 +28,19 @@ std::int64_t bell(std::uint64_t h) {
 constexpr int bell_bits = 15;
 constexpr std::int64_t one_deviation = std::int64_t{1} << bell_bits;
 
-// Seven in eight elements of tiny_mix are normal, the others about 2^-27 = 0.75e-8: the size of an optimizer's epsilon.
+// One in eight elements of tiny_mix is about 2^-27 = 0.75e-8, the size of an optimizer's epsilon.
 constexpr int tiny_exponent = -27;
 
 // Deviations of norm_rows, as powers of two: variances 1, 100 eps and eps for eps = 1e-5; the fourth class is constant.
 constexpr std::array<int, 3> row_exponents{0, -5, -9};
 
-// The exponent of the power of two that is nearest to `scale` on a log scale.
+// The exponent of the power of two nearest to `scale` on a log scale.
 int nearest_exponent(double scale) {
   int exponent = 0;
   const double fraction = std::frexp(scale, &exponent);  // in [1/2, 1)
   return fraction * fraction >= 0.5 ? exponent : exponent - 1;
 }
 
-// The values of one tensor, by logical linear index.
 class Generator {
  public:
   Generator(const TensorSpec& spec, std::uint64_t key)
@@ -66,7 +65,7 @@ class Generator {
     step_ = std::ldexp(1.0, exponent_ - bell_bits);
   }
 
-  // Elements [first, first + count) of the tensor, which are runs of the tensor that all ranks' parts make up.
+  // Elements [first, first + count) of the tensor, located in the global tensor.
   void generate(std::int64_t first, std::int64_t count, double* out) const {
     if (spec_.placement.spread.empty()) return generate_global(first, count, out);
     while (count > 0) {
@@ -115,7 +114,7 @@ class Generator {
     }
   }
 
-  // Each but the ends is off its even place by half of a part at most, so that none passes its neighbour.
+  // Inner boundaries move from their even place by half a part at most, so that they keep their order.
   void boundaries(std::int64_t first, std::int64_t count, double* out) const {
     const std::int64_t parts = std::max<std::int64_t>(row_ - 1, 1);
     const std::int64_t most = fill_.high / (2 * parts);
@@ -133,8 +132,8 @@ class Generator {
     for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<double>(fill_.low + (first + i) % period * step);
   }
 
-  // Eight classes of rows: four variances, each with mean 0 and mean one deviation. A row without variance is constant,
-  // and not zero, so that its mean can be wrong.
+  // Eight classes of rows: four variances, each with mean 0 and a mean of one deviation. A row without variance is
+  // constant and nonzero, so that its mean can be wrong.
   void norm_rows(std::int64_t first, std::int64_t count, double* out) const {
     for (std::int64_t i = 0; i < count;) {
       const std::int64_t row = (first + i) / row_;
@@ -152,7 +151,7 @@ class Generator {
     }
   }
 
-  // Half normal, half uniform in two deviations around 0 ([-4, 4) for the usual scale of 2).
+  // Half normal, half uniform within two deviations of 0 ([-4, 4) for the usual scale of 2).
   void pointwise(std::int64_t first, std::int64_t count, double* out) const {
     for (std::int64_t i = 0; i < count; ++i) {
       const std::uint64_t h = at(first + i);
@@ -188,9 +187,9 @@ class Generator {
   Fill fill_;
   std::uint64_t key_;
   std::int64_t row_;
-  std::int64_t run_;  // elements of a part that follow each other in the whole
+  std::int64_t run_;  // consecutive elements of a part that are consecutive in the whole
   int exponent_ = 0;
-  double step_ = 1.0;  // what the whole numbers of bell() are multiplied by
+  double step_ = 1.0;  // unit of the whole numbers of bell()
 };
 
 void convert_to_bf16(const double* values, std::int64_t count, std::byte* out) {
@@ -199,14 +198,13 @@ void convert_to_bf16(const double* values, std::int64_t count, std::byte* out) {
       store(DType::bf16, out + 2 * i, values[i]);
       continue;
     }
-    // Eight significant bits fit f32, whose upper half bf16 is.
+    // Eight significant bits fit f32, whose upper half is bf16.
     const auto wide = std::bit_cast<std::uint32_t>(static_cast<float>(round_to_bf16(values[i])));
     const auto bits = static_cast<std::uint16_t>(wide >> 16U);
     std::memcpy(out + 2 * i, &bits, sizeof bits);
   }
 }
 
-// `count` values, rounded once, next to each other.
 void convert(DType type, const double* values, std::int64_t count, std::byte* out) {
   if (type == DType::f32) {
     for (std::int64_t i = 0; i < count; ++i) {
@@ -242,7 +240,7 @@ void fill(const TensorSpec& spec, std::string_view case_key, std::uint64_t seed,
   const Generator generator(spec, hash(spec.global_name(), hash(case_key, mix(seed))));
   const std::int64_t elements = spec.shape.elements();
   const bool dense = spec.layout.is_row_major(spec.shape);
-  if (!dense) std::fill(out.begin(), out.end(), std::byte{0});  // padding is the same everywhere too
+  if (!dense) std::fill(out.begin(), out.end(), std::byte{0});  // padding is the same on every machine too
 
   in_parts(elements, 1, bits_of(spec.dtype),
            [&](std::int64_t first, std::int64_t end) { fill_range(spec, generator, dense, first, end, out.data()); });

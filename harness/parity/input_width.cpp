@@ -72,7 +72,7 @@ std::vector<double> width_numbers(DType type, const Exponents& range, std::uint6
     const std::uint64_t random = hash_at(key, i);
     const double last = std::ldexp(1.0, 1 - bits);
     const double mantissa = 1.0 + std::ldexp(static_cast<double>(random >> 12U), -52);
-    // An odd last bit; what 4-bit types can't hold with every exponent are 1 and 1.5.
+    // An odd last bit, and an exponent within the range: 4-bit types don't hold 1 and 1.5 with every exponent.
     const double value = narrowed(mantissa, bits - 1, Narrowing::to_zero) + last;
     const int exponent = std::clamp(static_cast<int>(random % 5) - 2, range.least, range.most - 1);
     all.push_back(std::ldexp(random % 2 == 0 ? value : -value, exponent));

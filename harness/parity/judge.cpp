@@ -1,5 +1,5 @@
 // The order of the check, for each output: scan every element, choose units, evaluate the textbook on them in chunks
-// over the threads, compare, then corrupt copies of the compared numbers: a check that cannot fail proves nothing.
+// over the threads, compare, then corrupt copies of the compared numbers.
 #include "harness/parity/judge.h"
 
 #include <fmt/format.h>
@@ -28,28 +28,26 @@ namespace {
 constexpr std::int64_t max_suspects = 1000;
 constexpr std::int64_t chunk_elements = 65536;  // 1 MiB of judged values per thread
 constexpr std::int64_t panel_elements = 256;    // copies that the live mutations corrupt
-constexpr double min_flop_per_thread = 1e5;     // about the time in which a thread starts and ends
-constexpr double max_of_a_few = 16.0;           // parts of a budget of which the elements beside exact sums take one
+constexpr double min_flop_per_thread = 1e5;     // about the time to start and end a thread
+constexpr double max_of_a_few = 16.0;           // with exact sums, judged elements get 1/16 of a budget
 constexpr double no_limit = std::numeric_limits<double>::infinity();
 
 std::string place(const TensorSpec& spec, std::int64_t linear) {
   return fmt::format("{}[{}]", spec.name, fmt::join(multi_index(spec.shape, linear), ", "));
 }
 
-// One output of the op, and what was found there.
 struct Output {
   int index = 0;
   const TensorView* view = nullptr;
   CheckUnits units;
   Scan scan;
   bool everything = false;            // all units are judged
-  std::vector<std::int64_t> sampled;  // units that are, where not all are
+  std::vector<std::int64_t> sampled;  // judged units, if not all
   Tally tally;
   std::vector<CheckedElement> panel;
   MutationReport mutations;
 };
 
-// What one chunk of units contributes.
 struct ChunkResult {
   Tally tally;
   std::vector<CheckedElement> panel;
@@ -110,7 +108,7 @@ class Judge {
     return output;
   }
 
-  // What cheap outputs leave of their share of the budget goes to the expensive ones.
+  // Cheap outputs leave the rest of their share of the budget to expensive ones.
   void judge_cheapest_first() {
     std::vector<Output*> order;
     for (Output& output : outputs_) order.push_back(&output);
@@ -125,7 +123,7 @@ class Judge {
     }
   }
 
-  // Every rank must have computed the same bits: a rank that diverges may still be within the bound.
+  // Every rank must compute the same bits: a diverging rank may still be within the bound.
   void compare_replicas() {
     for (const std::vector<int>& group : definition_.identical_outputs(call_)) {
       for (std::size_t i = 1; i < group.size() && divergence_.empty(); ++i) {
@@ -143,7 +141,7 @@ class Judge {
     return TensorView::surely_equal(a, b) ? -1 : difference(a, b, 1).first;
   }
 
-  // What the op says about the wrong elements of the output with the worst one.
+  // The op's explanation of the wrong elements of the output with the worst one.
   [[nodiscard]] std::string explanation() const {
     for (const Output& output : outputs_) {
       if (output.tally.wrong.empty() || output.view->spec().name != parity_.worst->tensor) continue;
@@ -154,11 +152,11 @@ class Judge {
     return {};
   }
 
-  // The arithmetic below the declared one that explains all wrong elements; empty where none does, or where so few are
-  // wrong that it can't be the arithmetic of all: bf16 stores hide most of what sums in f16 or split ones lose, but of
-  // no product more than three quarters.
+  // The arithmetic below the declared one that explains all wrong elements. Empty where none does, or where too few
+  // elements are wrong: bf16 stores hide most of the loss of f16 or split sums, but of no product more than three
+  // quarters.
   [[nodiscard]] std::string downgrade() const {
-    if (policy_.sums.exact) return {};  // within so wide a bound a product that is left out looks alike
+    if (policy_.sums.exact) return {};  // its bound would also admit a missing product
     std::string found;
     for (const Output& output : outputs_) {
       const Tally& tally = output.tally;
@@ -172,7 +170,7 @@ class Judge {
     return found;
   }
 
-  // Of the output with the most wrong elements. No failure to find it may hide the verdict.
+  // Of the output with the most wrong elements. An exception here must not hide the verdict.
   [[nodiscard]] std::string cause() const {
     const Output& output = *std::ranges::max_element(outputs_, {}, [](const Output& o) { return o.tally.bad; });
     if (policy_.cause_flop < 2.0 * output.units.flop_per_unit) return {};
@@ -218,7 +216,7 @@ class Judge {
     return choose_units(output.units, share, std::move(suspects), key);
   }
 
-  // A sample, then sums of all elements. Exact sums leave nothing unseen, so that few elements suffice beside them.
+  // A sample, then sums of all elements. Exact sums leave no error unseen, so few elements suffice.
   void judge_output(Output& output, double share) {
     const bool exact = policy_.sums.multiple_of > 0.0;
     judge_more(output, exact ? sample_of(output, share / max_of_a_few) : choose(output, share));
@@ -229,7 +227,6 @@ class Judge {
     if (bitwise && policy_.mode == CheckMode::bitwise) judge_more(output, UnitChoice::all(output.units.count));
   }
 
-  // Those of the chosen units that were not judged before.
   void judge_more(Output& output, const UnitChoice& choice) const {
     if (output.everything) return;
     const std::vector<std::int64_t> before = std::move(output.sampled);
@@ -246,8 +243,7 @@ class Judge {
     judge_units(output, UnitChoice::some(std::move(fresh)));
   }
 
-  // What the sample left unseen, by sums of all elements; those of a sum that is off are judged too. Whether it was
-  // done.
+  // Checks the rest by sums, and judges the elements of sums that are off. False where that was not possible.
   bool project_output(Output& output, double share) {
     if (output.everything || output.units.elements != 1) return false;
     const Parallel parallel = [this](std::int64_t count, double flop, const auto& work) {
@@ -285,7 +281,7 @@ class Judge {
       const std::vector<std::int64_t> wanted = choice.slice(first, std::min(per_chunk, choice.size() - first));
       results[static_cast<std::size_t>(chunk)] = judge_chunk(output, wanted, first * output.units.elements, panel_step);
     });
-    for (const ChunkResult& result : results) {  // in order, so that thread timing decides nothing
+    for (const ChunkResult& result : results) {  // in order: results must not depend on thread timing
       output.tally.add(result.tally);
       output.panel.insert(output.panel.end(), result.panel.begin(), result.panel.end());
     }
@@ -309,7 +305,7 @@ class Judge {
       output.view->gather(firsts, output.units.elements, got);
     }
     for (std::size_t first = 0; first < wanted.size();) {
-      std::size_t last = first + 1;  // units next to each other are compared together
+      std::size_t last = first + 1;  // adjacent units are compared together
       while (last < wanted.size() && wanted[last] == wanted[last - 1] + 1) ++last;
       const std::size_t at = first * per_unit;
       const std::size_t count = (last - first) * per_unit;
@@ -353,8 +349,7 @@ class Judge {
                        [](const CheckedElement& e) { return std::isnan(e.judged.value); });
   }
 
-  // Else the data are of no use: whatever came to NaN looks right. Data of phase "special" hold NaN to show what
-  // becomes of it.
+  // Otherwise any wrong NaN would look right. Data of phase "special" contain NaN to test its propagation.
   [[nodiscard]] bool nan_is_expected(const Output& output) const {
     if (parity_.phase == "special") return true;
     return definition_.nan_is_correct({call_, view_.inputs, output_specs_, view_.outputs}, output.index);
@@ -389,7 +384,7 @@ class Judge {
     for (const Output& output : outputs_) {
       const std::string& name = output.view->spec().name;
       if (output.tally.judged == 0)
-        return decide(Verdict::not_proven, fmt::format("nothing of '{}' was compared", name));
+        return decide(Verdict::not_proven, fmt::format("no element of '{}' was compared", name));
       if (output.mutations.tried == 0 || (all_nan(output) && !nan_is_expected(output)))
         return decide(Verdict::not_proven, fmt::format("every reference value of '{}' is NaN", name));
       if (!output.mutations.accepted.empty()) {
@@ -411,7 +406,7 @@ class Judge {
   std::vector<Output> outputs_;
   std::string divergence_;
   OpParity parity_;
-  mutable std::mutex device_;  ///< asked by one thread at a time
+  mutable std::mutex device_;  ///< serializes access to the device
 };
 
 }  // namespace

@@ -19,32 +19,30 @@
 namespace gpubench {
 namespace {
 
-constexpr double nearly_all = 0.99;     ///< of bf16 numbers one in 2^13 rounds either way
-constexpr std::size_t glance = 16;      ///< wrong elements that rule most faults out
-constexpr std::size_t min_wrong = 4;    ///< of a type of 16 bits or more; fewer may agree by chance
+constexpr double nearly_all = 0.99;   ///< one in 2^13 of bf16 numbers rounds either way
+constexpr std::size_t glance = 16;    ///< wrong elements that rule out most faults
+constexpr std::size_t min_wrong = 4;  ///< of a type of 16 bits or more; fewer may agree by chance
 constexpr std::size_t min_wrong_narrow = 16;
-constexpr std::size_t min_fitted = 8;       ///< elements that a factor or an offset is fitted to
+constexpr std::size_t min_fitted = 8;       ///< elements for fitting a factor or an offset
 constexpr double min_change = 8.0;          ///< of a factor or offset, in units of the roundoff of the store
 constexpr std::int64_t max_sampled = 512;   ///< elements of each kind, judged and wrong
 constexpr std::int64_t max_of_a_unit = 16;  ///< of these
 
 using Elements = std::span<const std::int64_t>;
 
-/// A fault, and what it leaves.
 struct Hypothesis {
   std::string words;
   std::function<std::vector<Expected>(Elements)> values;
-  std::function<bool(const Expected&, double got)> accepts{};  ///< empty: as the output's type rounds
+  std::function<bool(const Expected&, double got)> accepts{};  ///< empty: as rounded to the output's type
 };
 
-/// Of numbers that are none NaN, at least one.
+/// At least one value; none may be NaN.
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::ranges::nth_element(values, middle);
   return *middle;
 }
 
-/// The shortest decimal number within a relative distance of `u` of the value.
 double min_digits(double value, double u) {
   for (int digits = 1; digits <= 6 && value != 0.0 && std::isfinite(value); ++digits) {
     const double unit = std::pow(10.0, std::floor(std::log10(std::fabs(value))) + 1.0 - digits);
@@ -63,7 +61,7 @@ class Search {
         spec_(operands.outputs[static_cast<std::size_t>(output)]),
         units_(units_of(operands, output)),
         checked_(elements.begin(), elements.end()) {
-    // The wrong ones first: a glance at them rules most faults out.
+    // The wrong ones first: the first few rule out most faults.
     std::stable_partition(checked_.begin(), checked_.end(), [this](const CheckedElement& e) { return is_wrong(e); });
     for (const CheckedElement& e : checked_) places_.push_back(e.linear);
     wrong_ = static_cast<std::size_t>(
@@ -105,11 +103,11 @@ class Search {
       };
       if (std::ranges::none_of(found_, is_same)) found_.push_back(std::move(found));
     } catch (const ProgramError&) {
-      // the op does not take what the fault would give it
+      // the op refuses the faulty call
     }
   }
 
-  /// With the first elements, for which these are predicted: with nearly all of the wrong ones, and of all.
+  /// Whether the prediction for the first elements agrees with nearly all of the wrong ones, and of all.
   [[nodiscard]] bool agrees(const Hypothesis& fault, std::span<const Expected> predicted) const {
     const std::size_t count = predicted.size();
     std::size_t right = 0, explained = 0;
@@ -117,7 +115,7 @@ class Search {
       const double got = checked_[i].got;
       const bool same = fault.accepts ? fault.accepts(predicted[i], got) : accepts(predicted[i], spec_.dtype, got);
       right += same ? 1 : 0;
-      // A number that the check would accept explains no wrong one, and NaN looks like NaN whatever made it.
+      // An accepted number explains no wrong one, and NaN has many causes.
       const bool tells = fault.accepts || (std::isfinite(got) && !accepts(checked_[i].judged, spec_.dtype,
                                                                           round_to(spec_.dtype, predicted[i].value)));
       explained += same && tells && i < wrong_ ? 1 : 0;
@@ -133,7 +131,6 @@ class Search {
     return expected_elements(replaced(operands_, call, inputs), output_, elements);
   }
 
-  /// The right values of the first elements.
   [[nodiscard]] std::vector<Expected> right(Elements first) const {
     std::vector<Expected> values;
     for (std::size_t i = 0; i < first.size(); ++i) values.push_back(checked_[i].judged);
@@ -146,7 +143,7 @@ class Search {
     for (const WrongCall& wrong : all)
       changed_elements += wrong.change ? operands_.inputs[wrong.input].shape().elements() : 0;
     for (const WrongCall& wrong : all) {
-      if (wrong.fault == CallFault::wrong_constant) continue;  // one of many numbers that it may be off by
+      if (wrong.fault == CallFault::wrong_constant) continue;  // its factor is one of many
       const std::string words = fmt::format("{}: {}", name(wrong.fault), wrong.detail);
       std::vector<TensorView> inputs(operands_.inputs.begin(), operands_.inputs.end());
       if (!wrong.change) {
@@ -166,7 +163,7 @@ class Search {
     unstable();
   }
 
-  /// Formulas that overflow leave what is no number.
+  /// Formulas that overflow leave NaN, infinities or zeros.
   void unstable() {
     std::int64_t elements = 0;
     std::vector<HostTensor> inputs;
@@ -194,7 +191,7 @@ class Search {
     }
   }
 
-  /// The right numbers, stored wrongly: where the bound is too wide to tell how a number was rounded, it tells nothing.
+  /// The right numbers, stored wrongly. A bound too wide to show the rounding rules this out.
   void stores() {
     const auto as_right = [this](Elements elements) { return right(elements); };
     for (const DType narrow : {DType::bf16, DType::f16}) {
@@ -212,7 +209,6 @@ class Search {
               }});
   }
 
-  /// The right numbers in other places.
   void whole_outputs() {
     const Shape& shape = spec_.shape;
     const auto moved = [&](const std::string& how, const std::function<std::int64_t(std::int64_t)>& place) {
@@ -236,7 +232,7 @@ class Search {
     every_tensor_swapped();
   }
 
-  /// A layout for another: [b, h, s, d] for [b, s, h, d] in all tensors of the call that have these axes.
+  /// Swapped layouts: [b, h, s, d] for [b, s, h, d] in all tensors of the call with these axes.
   void every_tensor_swapped() {
     const int rank = spec_.shape.rank();
     std::int64_t total = 0;
@@ -263,7 +259,7 @@ class Search {
     }
   }
 
-  /// A factor or an offset, fitted to the elements; each may be off by a rounding of the store.
+  /// Fits a factor or an offset to the elements, each with an allowance for one rounding of the store.
   void fits() {
     std::vector<CheckedElement> finite;
     std::ranges::copy_if(checked_, std::back_inserter(finite),

@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::size_t max_elements = 4096;
 constexpr std::int64_t max_copied_bytes = std::int64_t{1} << 30U;
-// Half of 0.07 of the bound, the least that a correct sum uses, or more, of few elements.
+// Correct sums use at least 0.07 of the bound; few elements may show about half of that.
 constexpr double min_use = 1.0 / 16.0;
-// A store that cuts, or flips the last bit, is wrong by one and a half units in the last place at most.
+// A truncating store, or a flipped last bit, is off by one and a half units in the last place at most.
 constexpr double store_units = 2.0;
 
 std::vector<std::pair<std::string, Math>> arithmetic_below(const Math& declared, DType operand, DType output) {
@@ -39,7 +39,6 @@ std::vector<std::pair<std::string, Math>> arithmetic_below(const Math& declared,
   return below;
 }
 
-/// What each of these elements should be.
 std::vector<Expected> expected_of(const Operands& operands, int output, std::span<const Mismatch> wrong) {
   std::vector<std::int64_t> elements;
   for (const Mismatch& one : wrong) elements.push_back(one.linear);
@@ -62,8 +61,8 @@ bool looks_like(const Operands& operands, int output, std::span<const Mismatch> 
   return beyond_the_store && largest >= least;
 }
 
-// A forgotten factor, an alpha that is off: all elements are what they should be times one number, to their bounds and
-// the rounding of the store, each twice for the number is fitted to them.
+// A wrong factor: all elements are right times one number, within twice their bound and twice the rounding of the
+// store, because the number is fitted to them.
 bool is_scaled(const Operands& operands, int output, std::span<const Mismatch> wrong) {
   const std::vector<Expected> expected = expected_of(operands, output, wrong);
   double products = 0.0, squares = 0.0;
@@ -79,7 +78,6 @@ bool is_scaled(const Operands& operands, int output, std::span<const Mismatch> w
   return true;
 }
 
-// The same operands in bf16, rounded to nearest, as products of bf16 read them.
 std::vector<HostTensor> in_bf16(std::span<const TensorView> inputs) {
   std::vector<HostTensor> all(inputs.begin(), inputs.end());
   for (HostTensor& tensor : all) {
@@ -101,7 +99,7 @@ bool looks_like_bf16_inputs(const Operands& operands, int output, std::span<cons
 
 Program with_arithmetic(const Program& program, std::span<const std::string> names) {
   Program lower(program.mesh());
-  (void)copy_values(program, lower, [](TensorSpec&) {});  // under the same ids
+  (void)copy_values(program, lower, [](TensorSpec&) {});  // keeps the ids
   for (OpCall op : program.ops()) {
     const std::vector<TensorSpec> inputs = specs_of(program, op.inputs), outputs = specs_of(program, op.outputs);
     const bool is_product = definition(op.kind).product({op, inputs, outputs}).has_value();

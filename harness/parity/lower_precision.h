@@ -1,4 +1,4 @@
-// Whether a wrong result is one of a lower precision: an "f32" product of tf32 inputs, partial sums in 16 bits.
+// Wrong results that a lower precision explains: an "f32" product of tf32 inputs, partial sums in 16 bits.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace gpubench {
 
-/// An arithmetic that is lower than what ops declare, by the name that `--arithmetic` takes.
+/// An arithmetic below the declared one, by the name that `--arithmetic` takes.
 struct LowerArithmetic {
   std::string_view name;
   std::string_view words;
@@ -30,18 +30,18 @@ inline constexpr std::array all{tf32,     bf16,      two_bf16,       fewer_input
                                 f16_sums, bf16_sums, fewer_sum_bits, split_k_in_output};
 }  // namespace lower_arithmetic
 
-/// The program with this arithmetic, by names of LowerArithmetic, declared for its ops instead of a higher one: what
-/// they are judged by where a user accepts it. Sums are those of ops that offer a product. What has no bound of its own
-/// (fewer_input_bits, fewer_sum_bits) changes nothing.
+/// The program with this arithmetic, by names of LowerArithmetic, declared instead of a higher one: for users who
+/// accept it. Sums are those of ops that offer a product. Arithmetic without a bound (fewer_input_bits, fewer_sum_bits)
+/// changes nothing.
 [[nodiscard]] Program with_arithmetic(const Program& program, std::span<const std::string> names);
 
 /// The name of the first arithmetic below the declared one that explains these elements of sums of products (ops with a
-/// LinearAxis): each is right within its bound; one uses a sixteenth of it or more (correct sums use 0.07 to 0.6 of
-/// their own bounds: what is far below is another fault); one is off by more than a wrong store can make it; and they
-/// are not all the right ones times one number. Tried, where the types have them: bf16 inputs (for which the declared
-/// bound holds, round the sums of the rounded inputs), tf32 inputs, fast accumulation, partial sums rounded to the
-/// output's type, sums in f16, sums in bf16. Empty where none explains them. `wrong`: elements of the output outside
-/// the bound of the declared arithmetic, not empty; of very many the first 4096 are looked at.
+/// LinearAxis). Each element must be right within its bound; one must use a sixteenth of it or more (correct sums use
+/// 0.07 to 0.6); one must be off by more than a wrong store can make it; and the elements must not all be the right
+/// ones times one number. Tried, where the types have them: bf16 inputs (the declared bound, around sums of the rounded
+/// inputs), tf32 inputs, fast accumulation, partial sums rounded to the output's type, sums in f16, sums in bf16. Empty
+/// where none explains them. `wrong`: elements of the output outside the bound of the declared arithmetic, not empty;
+/// only the first 4096 are examined.
 [[nodiscard]] std::string lower_precision(const Operands& operands, int output, std::span<const Mismatch> wrong);
 
 }  // namespace gpubench

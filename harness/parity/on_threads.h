@@ -1,4 +1,3 @@
-// Work of the check on several threads.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +10,7 @@
 
 namespace gpubench {
 
-/// Calls work(0) ... work(count - 1) on up to `threads` threads; the first exception is thrown again here.
+/// Calls work(0) ... work(count - 1) on up to `threads` threads; rethrows the first exception.
 template <class Work>
 void on_threads(int threads, std::int64_t count, const Work& work) {
   std::atomic<std::int64_t> next{0};
@@ -28,15 +27,15 @@ void on_threads(int threads, std::int64_t count, const Work& work) {
     std::vector<std::jthread> helpers;
     try {
       for (std::int64_t i = 1; i < std::min<std::int64_t>(threads, count); ++i) helpers.emplace_back(drain);
-    } catch (const std::system_error&) {  // no more threads: the others do it
+    } catch (const std::system_error&) {  // no more threads: the running ones do the rest
     }
     drain();
   }
   if (failure) std::rethrow_exception(failure);
 }
 
-/// Calls work(first, end) for parts of `lines` lines of `elements` each: one part per processor, fewer where a part
-/// would not be worth a thread. One part where elements have less than 8 `bits`: two would share a byte.
+/// Calls work(first, end) for parts of `lines` lines of `elements` each: at most one part per processor, each worth a
+/// thread. One part where elements have less than 8 `bits`: two would share a byte.
 template <class Work>
 void in_parts(std::int64_t lines, std::int64_t elements, int bits, const Work& work) {
   constexpr std::int64_t min_elements_per_thread = std::int64_t{1} << 16;

@@ -23,7 +23,7 @@ namespace {
 /// The defaults of PyTorch, TensorFlow, JAX and model configurations, and none.
 constexpr std::array usual_epsilons{0.0, 1e-12, 1e-8, 1e-6, 1e-5, 1e-3};
 
-/// What is normalized together: a row, or a channel of a batch.
+/// A group that is normalized together: a row, or a channel of a batch.
 struct Line {
   double n = 1.0, mean = 0.0, variance = 0.0, square = 0.0;  ///< `square`: the mean of the squares
 };
@@ -39,7 +39,6 @@ struct NormForm {
   [[nodiscard]] bool is_of_rstd() const { return !rounded && added_to_gamma == 0.0; }
 };
 
-/// The lines of x, each computed when it is first asked for.
 struct Lines {
   explicit Lines(const Operands& of) : operands(of) {}
   const Line& operator[](std::int64_t index) {
@@ -51,7 +50,6 @@ struct Lines {
     const std::int64_t width = operands.input("x").shape()[-1];
     return (*this)[are_channels() ? e % width : e / width];
   }
-  /// Of what is normalized.
   [[nodiscard]] double element(std::int64_t e) const {
     const double x = operands.input("x")[e];
     if (operands.call.kind != residual_norm_forward_kind) return x;
@@ -101,13 +99,12 @@ class Formulas {
     return position_of(call_.kind.outputs, call_.attributes, name, item) == static_cast<std::size_t>(output_);
   }
 
-  /// A share taken for what it leaves of 1.
+  /// Uses 1 - share for a share.
   void complement(std::string_view share) {
     const double own = number_of(call_, share).value();
     if (own != 0.5) with(share, 1.0 - own, own);
   }
 
-  /// The op with another attribute.
   void with(std::string_view attribute, double value, double own) {
     std::string name = fmt::format("{} {:g} for {:g}", attribute, value, own);
     OpCall call = call_;
@@ -118,14 +115,13 @@ class Formulas {
                          }});
   }
 
-  /// `value(element, right)` of each element.
   void each(std::string name, std::function<double(std::int64_t, const Expected&)> value) {
     formulas_.push_back({std::move(name), [operands = operands_, output = output_,
                                            value = std::move(value)](std::span<const std::int64_t> elements) {
                            std::vector<Expected> all = expected_elements(operands, output, elements);
                            for (std::size_t i = 0; i < elements.size(); ++i) {
                              const double other = value(elements[i], all[i]);
-                             // An error is relative to the result, but not where terms cancel.
+                             // An error is relative to the result, except where terms cancel.
                              const double larger = std::fabs(other / all[i].value);
                              if (larger > 1.0) all[i].bound *= std::min(larger, 4.0);
                              all[i].value = other;
@@ -134,7 +130,6 @@ class Formulas {
                          }});
   }
 
-  /// The op on another input.
   void on(
       std::string_view input, std::string name, const std::function<void(HostTensor&)>& change,
       const std::function<std::int64_t(std::int64_t)>& place = [](std::int64_t e) { return e; }) {
@@ -154,13 +149,11 @@ class Formulas {
     const std::optional<double> own = number_of(call_, "epsilon");
     if (!own) return;
     for (const double other : usual_epsilons) {
-      // Tenfold is CallFault::wrong_epsilon; 10 * 1e-6 is not 1e-5 to the last bit.
+      // Tenfold is CallFault::wrong_epsilon; 10 * 1e-6 is not exactly 1e-5.
       const bool is_tenfold = std::fabs(other - 10.0 * *own) < *own;
       if (other != *own && !is_tenfold) with("epsilon", other, *own);
     }
   }
-
-  // --- norms
 
   void norms() {
     const bool centered = call_.kind != rms_norm_forward_kind;
@@ -172,7 +165,7 @@ class Formulas {
                                 {"gamma + 1 for gamma", own, centered, false, false, 1.0}};
     const bool rounds = call_.kind == rms_norm_forward_kind && call_.attributes.as<RmsNorm>().rounds_before_gamma;
     if (bits_of(type_) < bits_of(call_.math.accumulate)) {
-      if (centered) forms.push_back({"rounded before gamma", own, centered, true});  // else it is a switch of the op
+      if (centered) forms.push_back({"rounded before gamma", own, centered, true});  // a switch of other norms
       forms.push_back({fmt::format("rounded before gamma, and gamma to {}", name(type_)), own, centered, true, true});
     }
     if (centered) {
@@ -183,7 +176,7 @@ class Formulas {
     } else {
       forms.push_back({"mean subtracted", [=](const Line& of) { return 1.0 / std::sqrt(of.variance + epsilon); }});
     }
-    // Separate lines for each form: the catalogue tries forms on several threads.
+    // The catalogue tries forms on several threads, so each has separate lines.
     for (NormForm& form : forms) {
       if (is_output("rstd") && form.is_of_rstd()) {
         each(form.name, [rstd = form.rstd, lines = Lines(operands_)](std::int64_t e, const Expected&) mutable {
@@ -219,8 +212,6 @@ class Formulas {
     if (is_output("running_mean'") || is_output("running_var'")) complement("momentum");
   }
 
-  // --- attention
-
   void scales() {
     const double d = static_cast<double>(operands_.input("q").shape()[3]);
     const double own = call_.attributes.as<Attention>().scale;
@@ -229,11 +220,11 @@ class Formulas {
     }
   }
 
-  /// Query head h on head h % hkv of k and v.
+  /// Query head h reads head h % hkv of k and v.
   void interleaved_heads() {
     const std::int64_t heads = operands_.input("q").shape()[2], of_k = operands_.input("k").shape()[2];
     if (of_k == 1 || of_k == heads) return;
-    // In groups, as the op has them, head h would be the one at h % hkv, h / hkv. Heads lie before the last axis.
+    // In the op's grouped order head h would be at (h % hkv, h / hkv). Heads lie before the last axis.
     const std::int64_t d = operands_.input("q").shape()[3], inner = spec().shape[-1];
     const auto transposed = [=](std::int64_t e, std::int64_t size, std::int64_t columns) {
       const std::int64_t head = e / size % heads;
@@ -245,9 +236,6 @@ class Formulas {
         [=](std::int64_t e) { return transposed(e, inner, of_k); });
   }
 
-  // --- convolution
-
-  /// Convolution as signal processing defines it.
   void flipped_filter() {
     const Shape& shape = operands_.input("filter").shape();  // [k, r, s, c]
     const std::int64_t inner = shape[3], taps = shape[1] * shape[2];
@@ -256,8 +244,6 @@ class Formulas {
       read_from(filter, [=](std::int64_t e) { return e + (taps - 1 - 2 * (e / inner % taps)) * inner; });
     });
   }
-
-  // --- AdamW
 
   void adamw() {
     constexpr double many = 1e9;  // steps after which 1 - beta^step is 1

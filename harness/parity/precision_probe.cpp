@@ -12,7 +12,7 @@
 namespace gpubench {
 namespace {
 
-// Bits that the sums lose are none of the inputs'.
+// Bits lost by the sums are not lost by the inputs.
 std::string inputs_text(ValueReading values, const SumReading& sums) {
   for (std::optional<InputWidth>* one : {&values.a, &values.b}) {
     using Kind = InputWidth::Kind;
@@ -88,7 +88,7 @@ std::optional<ProbeLaunch> PrecisionProbe::next() {
   if (stage_ == Stage::values && !value_probe_) {
     data_.emplace(op_, product_);
     value_probe_.emplace(*data_, seed_, sums_.bits);
-    // With lines enough for both, one launch does. Results that a lost NaN spoils are no tree then, and no harm.
+    // With lines enough for both, one launch does. Results spoiled by a lost NaN give no tree.
     const std::int64_t line = value_probe_->next_line();
     if (has_sums_ && OrderProbe::suffice(*data_, line, max_ordered_))
       order_probe_.emplace(*data_, line, sums_, false, max_ordered_);
@@ -144,11 +144,11 @@ PlanArithmetic PrecisionProbe::arithmetic(std::span<const std::string> allowed) 
     told.emptied = sums_.emptied_every;
     if (sums_.partial_bits) told.partial = type_of_bits(*sums_.partial_bits);
     told.order = order_text(order_, product_.k());
-    if (sums_.more_than) told.note = fmt::format("no bit of a sum is lost: it keeps more than {}", *sums_.more_than);
+    if (sums_.more_than) told.note = fmt::format("sums lose no bit: they keep more than {}", *sums_.more_than);
     if (!sums_.bits && sums_.kept)
-      told.note = fmt::format("sums of few products keep {} bits; there are too few to read more", *sums_.kept);
+      told.note = fmt::format("sums of few products keep {} bits; more products are needed to read more", *sums_.kept);
   } else {
-    told.note = has_sums_ ? "its sums are not plain sums of products" : "too few products for sums to be read";
+    told.note = has_sums_ ? "the sums are not plain sums of products" : "too few products to read sums";
   }
   const std::vector<Shortfall> below = shortfalls(sums_, values_, op_.call.math, op_.inputs[product_.a].dtype,
                                                   op_.inputs[product_.b].dtype, product_.a_scales.has_value());
@@ -200,8 +200,8 @@ constexpr std::string_view mma_sim = "Xie et al., arXiv 2511.10909";
 constexpr std::string_view fasi = "Fasi et al., PeerJ CS 7:e330; Xie et al., arXiv 2511.10909";
 constexpr std::string_view ieee = "IEEE 754";
 
-// Sums of 8-bit products on sm_89 and sm_90 keep this many bits (Xie et al.), and libraries that don't accumulate fast
-// empty them after as many products (sum_error_bound.cpp).
+// Sums of 8-bit products on sm_89 and sm_90 keep this many bits (Xie et al.); libraries without fast accumulation empty
+// them after this many products (sum_error_bound.cpp).
 constexpr int fast_f8_bits = 14;
 constexpr std::int64_t declared_interval = 128;
 
@@ -261,7 +261,7 @@ std::vector<Shortfall> shortfalls(const SumReading& sums, const ValueReading& va
   std::vector<Shortfall> all;
   using Kind = InputWidth::Kind;
   const auto look_at = [&](const std::optional<InputWidth>& width, DType type) {
-    // A product that is added alone is rounded to what sums keep: where inputs show as many bits, that may be all.
+    // A product that is added alone is rounded to the sum's bits: inputs that show as many may have more.
     if (!width || (sums.kept && width->bits >= *sums.kept)) return;
     const bool tf32 = math.inputs == Math::Inputs::tf32 && type == DType::f32;
     std::string_view name;

@@ -10,12 +10,12 @@
 namespace gpubench {
 namespace {
 
-// Scales of 4-bit numbers, as powers of two: E8M0 ones as far as products are normal in f32; of e4m3 ones denormals
-// too, since the widest accumulator of such products keeps more bits than normal ones span.
+// Scales of 4-bit numbers, as powers of two. E8M0: as far as products are normal in f32. e4m3: denormals too, because
+// the widest accumulator of such products keeps more bits than normal scales span.
 constexpr Exponents e8m0_scales{-30, 30}, e4m3_scales{-9, 8};
-// Of the numbers of e2m1 1 to 6.
+// Of e2m1 only the numbers 1 to 6.
 constexpr int max_f4 = 2;
-// A stored E8M0 scale of 1.
+// The stored bits of an E8M0 scale of 1.
 constexpr double e8m0_one = 127.0;
 
 const Exponents& range_of_scale(DType type) { return type == DType::u8 ? e8m0_scales : e4m3_scales; }
@@ -107,7 +107,7 @@ double ProbeData::result(std::int64_t left_line, std::int64_t right_line) const 
 
 namespace {
 
-// With fewer E there is nothing to tell apart.
+// Fewer E distinguish nothing.
 constexpr int fewest = 5;
 
 std::optional<ExponentPlan> plan_up_to(int last, int variants, int unit, const Exponents& left, const Exponents& right,

@@ -1,5 +1,5 @@
-// Operands for the launches of a probe: zeros with a few numbers on lines of a matrix product that is seen through an
-// op (reference/ops/op_product.h), and the results that are read.
+// Operands of a probe's launches, zeros with a few numbers on lines of an op's matrix product
+// (reference/ops/op_product.h), and the results that are read.
 #pragma once
 
 #include <cmath>
@@ -13,7 +13,7 @@
 
 namespace gpubench {
 
-/// Most elements of a probe's operands are alike.
+/// A tensor whose elements are mostly alike.
 struct SparseTensor {
   struct Element {
     std::int64_t linear = 0;
@@ -21,11 +21,10 @@ struct SparseTensor {
   };
   TensorSpec spec;
   double rest = 0.0;
-  std::vector<Element> elements{};  ///< of one that is there twice the last one counts
+  std::vector<Element> elements{};  ///< of duplicates the last one counts
   [[nodiscard]] HostTensor dense() const;
 };
 
-/// What an op is launched on, and which elements of its output to read.
 struct ProbeLaunch {
   std::vector<SparseTensor> inputs;  ///< all of the call's, in its order
   int output = 0;
@@ -35,7 +34,7 @@ struct ProbeLaunch {
 /// p of a type whose unit roundoff is 2^-p.
 [[nodiscard]] inline int significant_bits(DType type) { return -std::ilogb(unit_roundoff(type)); }
 
-/// Of the largest and smallest normal power of two in f16, within which sums in it have to stay.
+/// Exponents of the largest and smallest normal power of two in f16; sums in f16 must stay within them.
 inline constexpr int max_f16_exponent = 15, min_f16_exponent = -14;
 
 /// 2^least ... 2^most, each also times 1.5.
@@ -43,8 +42,8 @@ struct Exponents {
   int least = 0, most = 0;
 };
 
-/// The product has two sets of lines: the left one, rows of a, is the smaller; where a has more rows than b has
-/// columns, they change places.
+/// Two sets of lines of a product. The left side, rows of a, is the smaller; if a has more rows than b has columns, the
+/// sides are swapped.
 class ProbeData {
  public:
   /// Both must outlive it.
@@ -52,30 +51,29 @@ class ProbeData {
 
   [[nodiscard]] std::int64_t left_lines() const { return left_.lines->size(); }
   [[nodiscard]] std::int64_t right_lines() const { return right_.lines->size(); }
-  /// Along k: of 4-bit types, whose range is that of their blocks' scales, one in each block.
+  /// Along k. Of 4-bit types one in each block, because their range is that of the block's scale.
   [[nodiscard]] std::int64_t positions() const { return product_.k() / step_; }
   /// Elements of k from a position to the next.
   [[nodiscard]] std::int64_t step() const { return step_; }
   [[nodiscard]] DType left_type() const { return left_.spec->dtype; }
   [[nodiscard]] DType right_type() const { return right_.spec->dtype; }
   [[nodiscard]] DType output_type() const { return op_.outputs[static_cast<std::size_t>(product_.output)].dtype; }
-  /// Powers of two that the operand holds as normal numbers (scales of blocks may be denormal), far enough inside the
-  /// range that products of two are normal in f32. `denormals`: of types with few exponents those too, without the 1.5.
+  /// Powers of two that the operand holds as normal numbers (block scales may be denormal), so far inside the range
+  /// that products of two are normal in f32. `denormals`: also those of types with few exponents, without the 1.5.
   [[nodiscard]] Exponents left_range(bool denormals = false) const { return range(left_, denormals); }
   [[nodiscard]] Exponents right_range(bool denormals = false) const { return range(right_, denormals); }
-  /// Of the product's factor, a power of two.
   [[nodiscard]] int factor_exponent() const { return std::ilogb(product_.factor); }
   /// Whether the left operand is the op's b.
   [[nodiscard]] bool turned() const { return turned_; }
 
-  /// The operand must hold the value exactly: anything else throws std::logic_error.
+  /// The operand must hold the value exactly; else throws std::logic_error.
   void left(std::int64_t line, std::int64_t position, double value) { put(left_, line, position, value); }
   void right(std::int64_t line, std::int64_t position, double value) { put(right_, line, position, value); }
   void want(std::int64_t left_line, std::int64_t right_line) { wanted_.push_back(element(left_line, right_line)); }
 
-  /// The launch; nothing more may be put.
+  /// The launch; no more numbers may be put after it.
   [[nodiscard]] ProbeLaunch launch();
-  /// What the launch left, over the product's factor. `values`: of its `wanted`, in order.
+  /// Stores the launch's results, divided by the product's factor. `values`: of its `wanted`, in order.
   void take(std::span<const double> values);
   [[nodiscard]] double result(std::int64_t left_line, std::int64_t right_line) const;
 
@@ -101,14 +99,14 @@ class ProbeData {
   std::vector<double> values_;
 };
 
-// Powers of two for sums of 2^E, s and -2^E: which E fit into the range of two operands, and how these share them, so
-// that as few lines as possible give all E.
+// Powers of two for sums of 2^E, s and -2^E: which E fit into the range of two operands, split so that as few lines as
+// possible give all E.
 
-/// Of E the least: one of 2^3 and 1 must be exact in any sum. The most: more than f64 keeps.
+/// E of at least 3: one of 2^3 and 1 must be exact in any sum. E of at most 60: more than f64 keeps.
 inline constexpr int min_exponent = 3, max_exponent = 60;
 
-/// Row i of the left operand and column v of the right one (of so many variants) make
-/// E = (left + i) + (right + v rows) - unit; s is 2^one_left 2^one_right.
+/// Row i of the left operand and column v of the right one give E = (left + i) + (right + v rows) - unit; s is
+/// 2^one_left 2^one_right.
 struct ExponentPlan {
   int first = min_exponent, last = 0;  ///< E
   int rows = 0, variants = 0;
@@ -120,12 +118,12 @@ struct ExponentPlan {
   [[nodiscard]] int count() const { return last - first + 1; }
 };
 
-/// The exponent of s that leaves most room above it: 0 where there is plenty, else the least at which s is a normal
-/// number of the operands, of the output and, but for 4-bit types, of sums in f16.
+/// The exponent of s that leaves most room above it: 0 if there is enough, else the least at which s is a normal number
+/// of the operands, of the output and, except for 4-bit types, of sums in f16.
 [[nodiscard]] int min_unit(const ProbeData& data);
 
-/// As few variants as lead up to E = `enough`, else as far as it goes with two columns for each variant. None where no
-/// E beyond a few does.
+/// The fewest variants that reach E = `enough`, else the most with two columns for each variant. None where at most a
+/// few E fit.
 [[nodiscard]] std::optional<ExponentPlan> plan_exponents(const Exponents& left, const Exponents& right, int unit,
                                                          int enough, std::int64_t max_rows, std::int64_t max_columns);
 

@@ -10,13 +10,12 @@
 namespace gpubench {
 namespace {
 
-// Operands with numbers this far apart need no rows and columns for each pair: f64's sums keep 53 bits of 512 ones.
+// With operands of this range, pairs need no separate rows and columns: f64's sums keep 53 bits of 512 ones.
 constexpr int wide_exponent = 64;
-// Lines of which half show neighbours that are added at once, 32 at most in types of this range, and half all of k.
+// Half of the lines show neighbours that are added at once, at most 32 in types of this range, and half all of k.
 constexpr std::int64_t many_lines = 64;
-// Positions for pairs that have rows and columns of their own.
 constexpr std::array pair_positions{0, 1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 63, 64, 127, 128, 255, 256};
-// bf16 holds whole numbers up to here, as sums in it do.
+// bf16, and sums in it, hold whole numbers up to here.
 constexpr std::int64_t max_in_bf16 = 256;
 
 }  // namespace
@@ -35,7 +34,7 @@ struct OrderProbe::Design {
   std::vector<Table> tables;
   bool pairs = false;
   int one_left = 0, one_right = 0;
-  int huge_left = 0, huge_right = 0;  // exponents; of masks the same number of powers above the ones
+  int huge_left = 0, huge_right = 0;  // exponents; with masks, powers above the ones
 
   [[nodiscard]] std::int64_t line_of_pair(const Table& table, std::size_t i, std::size_t j) const {
     // Pairs in the order (0, 1), (0, 2), (1, 2), (0, 3) ...
@@ -91,7 +90,6 @@ struct OrderProbe::Design {
     if (all <= lines) {
       tables.push_back({positions(0, 1, all), first_line});
     } else {
-      // Neighbours, and some that are spread over all of k.
       const std::int64_t half = lines < 8 ? lines : lines / 2;
       tables.push_back({positions(0, 1, half), first_line});
       if (half < lines) tables.push_back({positions(0, all / half, half), first_line + half});
@@ -106,7 +104,7 @@ struct OrderProbe::Design {
     return all;
   }
 
-  // As many positions as there are lines for their pairs, and as huge a number as swallows all ones.
+  // As many positions as lines allow for their pairs, and a number huge enough to swallow all ones.
   bool design_pairs(const SumReading& sums, std::int64_t most, bool in_f16, bool f16_sums) {
     const int least =
         in_f16 ? std::max(l.least + r.least, min_f16_exponent - data.factor_exponent()) : l.least + r.least;
@@ -148,7 +146,7 @@ struct OrderProbe::Design {
                                    : data.result(table.line + static_cast<std::int64_t>(i),
                                                  table.line + static_cast<std::int64_t>(j))) /
                             one;
-        // No number, none that counts ones: no tree.
+        // Not a count of ones: no tree.
         if (!(left >= 0.0) || !(left <= static_cast<double>(terms) - 2.0) || left != std::floor(left)) return reading;
         sizes[i * terms + j] = static_cast<int>(terms) - static_cast<int>(left);
       }

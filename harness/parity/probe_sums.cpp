@@ -11,28 +11,28 @@
 namespace gpubench {
 namespace {
 
-// No sum keeps fewer bits: with fewer, it is no plain sum.
+// A result with fewer bits is not a plain sum.
 constexpr int min_bits = 5;
-// How far is enough for f32's 24 bits and what tensor cores keep behind the largest of 8-bit products or wider ones, of
-// 4-bit ones (35 bits), and for f64's 53.
+// Sufficient exponents for f32's 24 bits and the alignment of tensor cores on 8-bit or wider products, on 4-bit ones
+// (35 bits), and for f64's 53.
 constexpr int enough_exponents = 28, enough_of_f4 = 38, enough_of_f64 = 56;
-// Distances from two huge neighbours at which a small number is put. No unit adds more than 64 products at once, so
-// that of twice as many some are added in other steps.
+// Distances of a small number from two huge neighbours. No unit adds more than 64 products at once, so numbers twice as
+// far apart are added in different steps.
 constexpr std::array after_distances{2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 15, 16, 17, 23, 24, 31, 32, 33, 48, 63, 64, 65};
 constexpr std::int64_t beyond_a_step = 128;
-// Numbers in one sum that is counted: bf16 holds whole numbers up to 256.
+// Counted numbers in one sum: bf16 holds whole numbers up to 256.
 constexpr std::int64_t max_counted = 250;
-// A sum of a running one and an outer one of f32: ones survive beside 2^E in the outer one up to here.
+// In an outer f32 sum, ones survive next to 2^E up to this E.
 constexpr int max_outer_exponent = 23;
 
 // +2^E at `huge`, s at `small`, -2^E at `opposite`.
 struct Window {
   std::int64_t huge, small, opposite;
-  std::array<std::int64_t, 2> ones{-1, -1};    // columns of s = 1 and -1: the first of each variant's
+  std::array<std::int64_t, 2> ones{-1, -1};    // columns of s = 1 and -1: the first of each variant
   std::array<std::int64_t, 2> halves{-1, -1};  // of 1.5 and -1.5
 
   [[nodiscard]] std::int64_t length() const { return opposite - huge; }
-  // Whether all three are in different blocks of so many neighbours.
+  // Whether all three are in different blocks of `block` neighbours.
   [[nodiscard]] bool apart(std::int64_t block) const {
     return block == 0 || (huge / block != small / block && small / block != opposite / block);
   }
@@ -56,7 +56,7 @@ struct SumProbe::Design {
   [[nodiscard]] std::int64_t before_row() const { return plan.rows + 1; }
   [[nodiscard]] std::int64_t last() const { return data.positions() - 1; }
   [[nodiscard]] std::int64_t last_even() const { return last() - last() % 2; }
-  // Lines are negated at random: results must come out alike.
+  // Lines are negated at random, which must not change the readings.
   [[nodiscard]] double row_sign(std::int64_t row) const {
     return hash_at(key, static_cast<std::uint64_t>(row)) % 2 == 0 ? 1.0 : -1.0;
   }
@@ -74,7 +74,6 @@ struct SumProbe::Design {
   void put_left(std::int64_t row, std::int64_t position, int exponent) {
     data.left(row, position, row_sign(row) * std::ldexp(1.0, exponent));
   }
-  // In units of the small number.
   [[nodiscard]] double at(std::int64_t row, std::int64_t column) const {
     return std::ldexp(data.result(row, column), -plan.unit()) * row_sign(row) * column_sign(column);
   }
@@ -83,7 +82,6 @@ struct SumProbe::Design {
     return at(index % plan.rows, first_column + index / plan.rows);
   }
 
-  // Rows: at even positions huge, at odd ones small.
   void use(std::int64_t position) {
     for (int row = 0; row < plan.rows; ++row)
       put_left(row, position, position % 2 == 0 ? plan.left + row : plan.one_left);
@@ -113,11 +111,11 @@ struct SumProbe::Design {
     for (const std::int64_t position : {huge, small, opposite}) use(position);
     windows.push_back(w);
   }
-  // The small one next to the first huge one, or in the middle.
+  // The small number next to the first huge one; add_wide() puts it in the middle.
   void add_narrow(std::int64_t length) { add(0, 1, length); }
   void add_wide(std::int64_t length) { add(0, length / 2 + 1 - length / 2 % 2, length); }
 
-  // From both ends: the order may run backwards.
+  // From both ends, because the order may be backward.
   void add_after(bool from_end) {
     if (!three_rows || last() < 4) return;
     for (const std::int64_t huge : {std::int64_t{0}, std::int64_t{1}, last() - 1, last()})
@@ -138,7 +136,7 @@ struct SumProbe::Design {
       before = put(1, 2, 0, before_row());
     }
     for (const std::int64_t distance : after_distances) {
-      if (distance > last() - 2) break;  // the last two positions are huge too
+      if (distance > last() - 2) break;  // the last two positions are huge
       const std::int64_t small = from_end ? last() - distance : distance;
       put_left(after_row(), small, plan.one_left);
       const std::int64_t column =
@@ -147,7 +145,7 @@ struct SumProbe::Design {
     }
   }
 
-  // Ones along the first half, between two huge ones at the ends.
+  // Ones along the first half, between two huge numbers at the ends.
   void add_counted() {
     const std::int64_t half = last_even() / 2;
     if (half < 4) return;
@@ -183,13 +181,13 @@ struct SumProbe::Design {
         left, right, unit, enough, three_rows ? data.left_lines() - 2 : data.left_lines(), data.right_lines());
     if (!found) return false;
     plan = *found;
-    // Sums in f16 overflow beyond 2^15: where operands have its range, single huge numbers stay below.
+    // f16 sums overflow beyond 2^15: with operands of its range, single huge numbers stay below.
     const bool like_f16 = !f4 && left.most + right.most < max_exponent;
     plan.high = like_f16 ? std::min(plan.last, max_f16_exponent - unit) : plan.last;
     plan.high_left = std::min(left.most, plan.high + unit - right.least);
     plan.high_right = plan.high + unit - plan.high_left;
     const std::int64_t all = last_even();
-    // The most telling ones first, as long as there are columns.
+    // The most important windows first, as long as there are columns.
     add_narrow(2);
     add_narrow(all);
     add_after(false);
@@ -199,7 +197,7 @@ struct SumProbe::Design {
     for (const std::int64_t length : {64, 16, 8, 32, 4}) add_narrow(length);
     for (const std::int64_t length : {std::int64_t{32}, std::int64_t{8}, all}) add_wide(length);
     for (std::int64_t length = 128; length < all; length *= 2) {
-      // Anywhere between this power of two and the next.
+      // Random lengths between powers of two.
       const std::int64_t more = static_cast<std::int64_t>(hash_at(key, static_cast<std::uint64_t>(length)) %
                                                           static_cast<std::uint64_t>(length / 2));
       add_narrow(length);
@@ -216,15 +214,15 @@ struct SumProbe::Design {
       const double value = of_exponent(exponent, first_column);
       if (value == small) continue;
       if (!lost) lost = exponent;
-      // What is left is a multiple of two, the last place of 2^E from here on; or the sum has overflowed.
+      // From 2^E on the remainder is a multiple of two, its last place; or the sum has overflowed.
       if (std::isfinite(value) && std::fmod(value, 2.0) != 0.0) plain = false;
     }
     if (lost && *lost < min_bits) plain = false;
     return lost;
   }
 
-  // How many neighbours are added at once: among which the small number is lost beside two huge ones, wherever it is.
-  // False where that could not be tried.
+  // How many neighbours are added at once: those among which the small number is lost next to two huge ones, at any
+  // place. False where that could not be tried.
   [[nodiscard]] bool read_at_once(SumReading& reading) const {
     if (before < 0 || after.empty()) return false;
     reading.at_once_most = 1;
@@ -283,7 +281,7 @@ struct SumProbe::Design {
     if (several) {
       if (const std::optional<int> in_step = bits_of_window(0)) reading.fraction = *in_step - 1;
     }
-    // Through the register that sums are kept in between steps: the opposite is in another step than the huge one.
+    // Through the register between steps: the opposite must be in another step than the huge number.
     const auto passes = [&](const Window& w) {
       if (!tried) return w.length() * step >= beyond_a_step;
       return !several || (reading.at_once_most > 0 && w.length() * step >= reading.at_once_most);
@@ -305,19 +303,19 @@ struct SumProbe::Design {
     return reading;
   }
 
-  // Three quarters of the last place beside 2^bits: to nearest it becomes a whole one.
+  // Three quarters of the last place at 2^bits: rounding to nearest gives a whole one.
   template <class Lost, class Passes>
   void read_rounding(SumReading& reading, const Lost& lost, const Passes& passes, std::int64_t near) const {
     if (!reading.bits) return;
     std::optional<SumRounding> found;
     bool alike = true;
-    // Where several are added at once the small one must not be in a huge one's step, which cuts it by itself.
+    // If several are added at once, the small number must not share a step with a huge one, which cuts it.
     for (const bool apart : {true, false}) {
       for (std::size_t i = 0; i < windows.size() && !found; ++i) {
         const Window& w = windows[i];
         if (!passes(w) || w.length() > near || (apart && !w.apart(reading.at_once_most / data.step()))) continue;
         for (const std::size_t sign : {0U, 1U}) {
-          // Lost at 2^bits itself: it met the huge number of its own sign.
+          // Lost at 2^bits: it met the huge number of its sign.
           if (w.halves[sign] < 0 || lost[i][sign] != reading.bits) continue;
           const double value = of_exponent(*reading.bits, w.halves[sign]) * (sign == 0 ? 1.0 : -1.0);
           if (value != 0.0 && value != 2.0) alike = false;

@@ -45,7 +45,6 @@ struct ValueProbe::Design {
     return static_cast<std::int64_t>(hash_at(key, number) % static_cast<std::uint64_t>(data.positions()));
   }
 
-  // One product in a row and column: x times 1, and 1 times y.
   void add_numbers() {
     const std::int64_t position = some_position(1);
     const DType out = data.output_type();
@@ -75,7 +74,8 @@ struct ValueProbe::Design {
       data.want(left_one, right_first + j);
   }
 
-  // x^2 less its rounded value, in either order: what rounding lost, if the product is rounded with the sum only.
+  // x^2 minus its rounded value, in either order: the rounding error of the product, if it is rounded only with the
+  // sum.
   void add_residuals() {
     const DType type = data.left_type();
     if (type != data.right_type() || type != data.output_type() || (type != DType::f32 && type != DType::f64)) return;
@@ -97,7 +97,7 @@ struct ValueProbe::Design {
     }
   }
 
-  // Of a product of 2^exponent: what each side has of it.
+  // The exponents of both sides for a product of 2^exponent.
   [[nodiscard]] std::optional<std::pair<int, int>> shared(int exponent) const {
     const Exponents l = data.left_range(), r = data.right_range();
     const int low = std::max(l.least, exponent - r.most), high = std::min(l.most, exponent - r.least);
@@ -106,7 +106,7 @@ struct ValueProbe::Design {
     return std::pair(left, exponent - left);
   }
 
-  // Sums halfway between two neighbours of the output's type, a bit above and below that.
+  // Sums halfway between two neighbours of the output's type, and one bit above and below.
   void add_stores() {
     const DType out = data.output_type();
     if (bits_of(out) != 16 || data.positions() < 4 || data.step() > 1) return;
@@ -142,7 +142,7 @@ struct ValueProbe::Design {
 
   void add_denormals() {
     if (data.step() > 1) return;
-    constexpr int visible = -7;  // what a denormal times its partner is
+    constexpr int visible = -7;  // exponent of a denormal times its partner
     const auto denormal = [](DType type) { return smallest_normal(type) / 2.0; };
     const std::int64_t position = some_position(4);
     const auto add = [&](std::optional<Cell>& cell, double left, double right) {
@@ -228,7 +228,7 @@ struct ValueProbe::Design {
     return width_of(type, numbers, results);
   }
 
-  // Numbers that are exact by themselves may still be multiplied in pieces: then not all products are rounded once.
+  // Numbers that are exact alone may still be multiplied in pieces: then some products are rounded more than once.
   void look_at_products(ValueReading& reading) const {
     const bool f32 = data.left_type() == DType::f32 && data.right_type() == DType::f32;
     if (!f32 || data.output_type() != DType::f32 || !reading.a || !reading.b) return;
@@ -242,7 +242,7 @@ struct ValueProbe::Design {
             data.result(left_first + static_cast<std::int64_t>(i), right_first + static_cast<std::int64_t>(j));
         nearest = nearest && got == narrowed(product, bits, Narrowing::to_even);
         cut = cut && got == narrowed(product, bits, Narrowing::to_zero);
-        // Six or nine partial products, each rounded in f32, and what is left out of them.
+        // Allows for six or nine partial products, each rounded in f32, and for omitted ones.
         close = close && std::fabs(got - product) <= 16.0 * unit_roundoff(DType::f32) * std::fabs(product);
       }
     }

@@ -16,14 +16,14 @@
 namespace gpubench {
 namespace {
 
-constexpr double chance_of_an_alarm = 1e-12;  // for all sums of an output
+constexpr double chance_of_an_alarm = 1e-12;  // false alarms, for all sums of an output
 constexpr std::int64_t narrowest_group = 16;  // elements in a sum
 constexpr std::int64_t elements_at_once = 65536;
 constexpr double max_factors = 512.0;  // 1 to 1023
-// What making and reading an element of exact data takes in any case, in fp64 operations.
+// The minimum for making and reading an element of exact data, in fp64 operations.
 constexpr double making_flop = 16.0;
 
-/// A tensor's axes, folded: `outer` times [extent, inner], and the groups that the axis is cut into.
+/// A tensor's axes, folded to `outer` x [extent, inner]; the axis is cut into `groups`.
 struct Folded {
   std::int64_t outer = 1, extent = 1, inner = 1, groups = 1;
 
@@ -31,22 +31,19 @@ struct Folded {
     for (int i = 0; i < shape.rank(); ++i) (i < axis ? outer : inner) *= i == axis ? 1 : shape[i];
   }
   [[nodiscard]] std::int64_t group_of(std::int64_t at) const { return at * groups / extent; }
-  /// The first element of a group along the axis.
   [[nodiscard]] std::int64_t first_of(std::int64_t group) const { return (group * extent + groups - 1) / groups; }
   [[nodiscard]] std::int64_t sums() const { return outer * groups * inner; }
-  /// The sum that an element is in, and its place along the axis.
+  /// The sum of an element, and its place along the axis.
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> place_of(std::int64_t linear) const {
     const std::int64_t at = linear / inner % extent;
     return {(linear / inner / extent * groups + group_of(at)) * inner + linear % inner, at};
   }
-  /// The linear index of the element of a sum that is at this place along the axis.
   [[nodiscard]] std::int64_t element(std::int64_t sum, std::int64_t at) const {
     return (sum / inner / groups * extent + at) * inner + sum % inner;
   }
 };
 
-/// What elements along an axis are multiplied with: odd whole numbers 1, 3, ... of which there are `numbers`, with
-/// random signs.
+/// Factors along an axis: `numbers` odd whole numbers 1, 3, ... with random signs.
 std::vector<double> random_factors(std::int64_t extent, std::uint64_t numbers, std::uint64_t key) {
   std::vector<double> factors(static_cast<std::size_t>(extent));
   for (std::size_t place = 0; place < factors.size(); ++place) {
@@ -61,7 +58,7 @@ std::vector<double> random_factors(std::int64_t extent, std::uint64_t numbers, s
 template <class Add>
 void for_each_element(const TensorView& view, const Folded& folded, const Parallel& parallel, const Add& add) {
   const std::int64_t row = folded.extent * folded.inner;
-  // By outer index, or where there are few of these by the inner one.
+  // By outer index, or by the inner one where there are few outer ones.
   const std::int64_t rows = std::max<std::int64_t>(1, elements_at_once / std::max<std::int64_t>(row, 1));
   const std::int64_t across = folded.outer == 1 && folded.inner > 1
                                   ? std::min<std::int64_t>(folded.inner, std::max<std::int64_t>(64, folded.inner / 16))
@@ -70,7 +67,7 @@ void for_each_element(const TensorView& view, const Folded& folded, const Parall
   const auto work = [&](std::int64_t part) {
     const std::int64_t first = part / strips * rows, last = std::min(folded.outer, first + rows);
     const std::int64_t left = part % strips * across, width = std::min(across, folded.inner - left);
-    const bool whole = width == folded.inner;  // then a row's elements follow each other
+    const bool whole = width == folded.inner;  // a row's elements are contiguous
     std::vector<std::int64_t> firsts;
     for (std::int64_t o = first; o < last; ++o) {
       for (std::int64_t at = 0; at < (whole ? 1 : folded.extent); ++at)
@@ -88,7 +85,7 @@ void for_each_element(const TensorView& view, const Folded& folded, const Parall
     }
   };
   const auto flop = static_cast<double>(view.shape().elements());
-  if (view.is_on_device()) {  // which is asked by one thread
+  if (view.is_on_device()) {  // only one thread reads a device
     for (std::int64_t part = 0; part < chunks * strips; ++part) work(part);
   } else {
     parallel(chunks * strips, flop, work);
@@ -101,7 +98,6 @@ TensorSpec reduced(const TensorSpec& spec, int axis, std::int64_t groups, DType 
   return tensor(spec.name, type, Shape(extents), spec.role);
 }
 
-/// An operand whose elements along an axis were added up in groups.
 struct Reduced {
   TensorSpec spec;
   std::vector<double> sums;
@@ -120,7 +116,7 @@ Reduced reduce(const TensorView& view, int axis, std::int64_t groups, std::span<
 
 class Projector {
  public:
-  /// Adds up along all of the axes, in `groups` parts of the first, with factors of so many sizes.
+  /// Adds up along all of the axes, in `groups` parts of the first, with factors of `numbers` sizes.
   Projector(const Operands& operands, const TensorView& output, int index, std::span<const LinearAxis> axes,
             std::int64_t groups, std::uint64_t numbers, std::uint64_t key, double multiple_of, const Parallel& parallel)
       : operands_(operands),
@@ -155,7 +151,7 @@ class Projector {
       off.emplace_back(limit > 0.0 && error == error ? error / limit : std::numeric_limits<double>::infinity(),
                        static_cast<std::int64_t>(at));
     }
-    // The other errors may make up for half of it.
+    // The other errors may compensate half of it.
     if (rms_ > 0.0 && std::isfinite(rms_)) result.smallest_fault = 2.0 * widest / rms_;
     std::stable_sort(off.begin(), off.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
     for (const auto& one : off) {
@@ -202,7 +198,7 @@ class Projector {
     squares_.resize(sums_.size());
     const HalfUlp half(output_.dtype());
     const double multiples = multiple_of_ > 0.0 ? 1.0 / multiple_of_ : 0.0;  // a power of two
-    constexpr double whole = 0x1.8p52;  // added, it leaves whole numbers: fast, where nearbyint() is a call
+    constexpr double whole = 0x1.8p52;  // adding it rounds to whole numbers, faster than a call of nearbyint()
     const std::span<const double> factors = factors_.front();
     std::vector<double> magnitudes(sums_.size());
     std::mutex mutex;
@@ -230,7 +226,6 @@ class Projector {
     }
   }
 
-  // The largest of T / (root mean square of h), over the judged elements.
   double bound_ratio(std::span<const CheckedElement> judged) const {
     double ratio = 0.0;
     for (const CheckedElement& element : judged) {
@@ -273,7 +268,7 @@ class Projector {
   std::vector<Expected> expected_;
   std::vector<double> sums_, squares_;  // of the output with signs; of half the distances between numbers
   double rms_ = 0.0;                    // of the output
-  std::vector<std::int64_t> odd_;       // elements that are no multiples
+  std::vector<std::int64_t> odd_;       // elements that are not multiples
 };
 
 }  // namespace
@@ -296,7 +291,7 @@ std::optional<ProjectionResult> project(const Operands& operands, const TensorVi
   const CheckUnits units = op.units(specs, index);
   double of_a_group = static_cast<double>(units.count * units.elements) * units.flop_per_unit;
   double extents = 1.0;
-  // Along as few axes as are affordable: the more elements in a sum, the less it shows.
+  // Along as few axes as affordable: an element shows less in a larger sum.
   for (std::size_t count = 1; count <= axes.size(); ++count) {
     const std::int64_t extent = output.shape()[axes[count - 1].output_axis];
     of_a_group /= static_cast<double>(extent);
@@ -308,7 +303,7 @@ std::optional<ProjectionResult> project(const Operands& operands, const TensorVi
     std::int64_t groups = affordable < static_cast<double>(most) ? static_cast<std::int64_t>(affordable) : most;
     if (exact) {
       // fp64 must hold each sum: its products, fewer than the textbook's operations, are of numbers up to 3 (8 with
-      // blocks' scales and what is added).
+      // block scales and addends).
       const double room = 0x1p53 / (64.0 * extents * units.flop_per_unit);
       if (!(room >= 1.0)) return std::nullopt;
       numbers = static_cast<std::uint64_t>(

@@ -1,7 +1,5 @@
-// Rounding fp64 to a storage type at the speed of a loop: what fills and checks do to every element.
-//
-// The same values as round_to() and store() of harness/core/dtype.h (a test compares them), without their generality:
-// bf16 is fp64 cut to 8 significant bits, so one integer addition rounds it.
+// Fast rounding of fp64 to a storage type, for every element of fills and checks. Equal to round_to() and store() of
+// harness/core/dtype.h (a test compares them).
 #pragma once
 
 #include <algorithm>
@@ -16,7 +14,6 @@
 
 namespace gpubench {
 
-/// True for zero and the numbers that are normal and far from overflow in bf16 and f32: 2^-126 <= |value| < 2^127.
 [[nodiscard]] inline bool well_inside_f32(double value) {
   const std::uint64_t exponent = (std::bit_cast<std::uint64_t>(value) >> 52U) & 0x7ffU;
   return exponent - (1023U - 126U) < 126U + 127U || value == 0.0;
@@ -25,25 +22,24 @@ namespace gpubench {
 /// round_to(DType::bf16, value) for a `value` that is well_inside_f32().
 [[nodiscard]] inline double round_to_bf16(double value) {
   const auto bits = std::bit_cast<std::uint64_t>(value);
-  const std::uint64_t odd = (bits >> 45U) & 1U;  // 45 of fp64's 52 fraction bits go
+  const std::uint64_t odd = (bits >> 45U) & 1U;  // bf16 drops 45 of fp64's 52 fraction bits
   return std::bit_cast<double>((bits + 0x0fffffffffffULL + odd) & ~0x1fffffffffffULL);
 }
 
-/// As round_to().
 [[nodiscard]] inline double rounded(DType type, double value) {
   if (type == DType::f32) return static_cast<double>(static_cast<float>(value));
   if (type == DType::bf16 && well_inside_f32(value)) return round_to_bf16(value);
   return round_to(type, value);
 }
 
-/// To `bits` significant ones, to nearest, whatever the exponent.
+/// Rounded to nearest with `bits` significant bits, for any exponent.
 [[nodiscard]] inline double with_bits(int bits, double value) {
   int exponent = 0;
   const double fraction = std::frexp(value, &exponent);
   return std::isfinite(value) ? std::ldexp(std::nearbyint(std::ldexp(fraction, bits)), exponent - bits) : value;
 }
 
-/// The largest number of the type, by magnitude, that is not beyond the value.
+/// The largest number of the type, by magnitude, not beyond the value.
 [[nodiscard]] inline double toward_zero(DType type, double value) {
   std::array<std::byte, sizeof(double)> stored{};
   store(type, stored.data(), value);
@@ -52,7 +48,6 @@ namespace gpubench {
   return load(type, stored.data());
 }
 
-/// Half the distance between the numbers of a type around a value.
 class HalfUlp {
  public:
   explicit HalfUlp(DType type) : smallest_(smallest_normal(type)), unit_(unit_roundoff(type)) {}
@@ -60,9 +55,9 @@ class HalfUlp {
     if (!(unit_ > 0.0)) return 0.5;  // integers
     const std::uint64_t exponent_mask = 0x7ff0000000000000ULL;
     const std::uint64_t exponent = std::bit_cast<std::uint64_t>(value) & exponent_mask;
-    if (exponent == exponent_mask) return 0.0;                                         // no finite number
+    if (exponent == exponent_mask) return 0.0;                                         // not a finite number
     const double half = std::max(std::bit_cast<double>(exponent), smallest_) * unit_;  // the power is 0 for subnormals
-    return std::max(half, std::numeric_limits<double>::denorm_min());  // half of fp64's own smallest step is no number
+    return std::max(half, std::numeric_limits<double>::denorm_min());  // half of fp64's smallest step underflows
   }
 
  private:

@@ -11,10 +11,10 @@
 namespace gpubench {
 namespace {
 
-// However expensive a unit is, a fault that is spread over the whole output must hit a few that are judged.
+// A fault spread over the whole output must hit a few judged units, however expensive they are.
 constexpr std::int64_t min_strata = 16;
 
-// Rounding two ends, comparing, and keeping the tally of one element takes as long as about this many fp64 operations.
+// Rounding two ends, comparing, and updating the tally take about as long as this many fp64 operations.
 constexpr double comparison_flop = 16.0;
 
 }  // namespace
@@ -57,13 +57,13 @@ UnitChoice choose_units(const CheckUnits& units, double flop_budget, std::vector
   std::set<std::int64_t> met;
   std::erase_if(suspects, [&](std::int64_t unit) { return !met.insert(unit).second; });
   const auto max_suspects = static_cast<std::size_t>(std::max(affordable, static_cast<double>(min_strata)));
-  if (suspects.size() > max_suspects) suspects.resize(max_suspects);  // the first ones settle the verdict
+  if (suspects.size() > max_suspects) suspects.resize(max_suspects);  // the first ones decide the verdict
   const auto paid = static_cast<std::int64_t>(affordable) - static_cast<std::int64_t>(units.landmarks.size());
   const std::int64_t strata = std::min(units.count, std::max(paid, min_strata));
-  // Quotient and remainder separately, because stratum * count may not fit 64 bits.
+  // stratum * count may overflow 64 bits.
   const std::int64_t width = units.count / strata;
   const std::int64_t wider = units.count % strata;
-  std::vector<std::int64_t> drawn(static_cast<std::size_t>(strata));  // one of each stratum: in order
+  std::vector<std::int64_t> drawn(static_cast<std::size_t>(strata));  // ascending, one of each stratum
   for (std::int64_t i = 0; i < strata; ++i) {
     const auto of = static_cast<std::uint64_t>(width + (i < wider ? 1 : 0));
     drawn[static_cast<std::size_t>(i)] =
@@ -80,9 +80,9 @@ namespace {
 
 constexpr std::size_t max_largest = 8;
 constexpr std::size_t most_smallest = 4;
-constexpr std::int64_t run_elements = 128;  // looked at together
+constexpr std::int64_t run_elements = 128;  // scanned together
 
-// The first elements in the order of `Before`, at most a given number; of equal ones those that were seen first.
+// The first elements in the order of `Before`, at most a given number; of equal ones the first seen.
 template <class Before>
 class First {
  public:
@@ -109,8 +109,7 @@ struct Extremes {
   First<std::less<>> smallest{most_smallest};
 };
 
-// The chunks that hold everything a Scan names. Of the n largest elements each is in one of the n chunks whose largest
-// come first: else n elements of other chunks would come before it.
+// The chunks that hold everything a Scan names. The n largest elements are in the n chunks with the largest maxima.
 std::set<std::int64_t> suspects_of(std::span<const ChunkScan> chunks, std::int64_t max_suspects, bool floating) {
   std::set<std::int64_t> chosen;
   std::int64_t suspects = 0;
@@ -147,7 +146,7 @@ Scan scan(const TensorView& output, std::int64_t most) {
     const std::int64_t count = std::min(scan_chunk_elements, output.shape().elements() - first);
     output.read_bits(first, count, bits.data());
     for (std::int64_t i = 0, end = 0; i < count; ++i) {
-      if (i == end) {  // of most runs nothing is wanted
+      if (i == end) {  // most runs have nothing to report
         end = std::min(i + run_elements, count);
         const ChunkScan run = scan_chunk(type, bits.data() + bytes_of(type, i), end - i);
         const bool extreme = extremes.largest.takes(run.largest) || extremes.smallest.takes(run.smallest);

@@ -34,7 +34,7 @@ std::vector<HostTensor> with_element(std::span<const HostTensor> inputs, std::si
   return all;
 }
 
-// The type's smallest positive number: the bits of 1, in the types that have denormals as in those that don't.
+// The type's smallest positive number: the bits of 1, with or without denormals.
 double smallest(DType type) {
   std::array<std::byte, sizeof(double)> stored{};
   store_bits(type, stored.data(), 0, 1);

@@ -9,7 +9,6 @@ namespace {
 
 using Node = SummationTree::Node;
 
-// Sets of terms that grow together, each with the node that stands for it.
 class Forest {
  public:
   Forest(int terms, std::vector<Node>& nodes) : parent_(static_cast<std::size_t>(terms)), nodes_(nodes) {
@@ -47,17 +46,17 @@ std::optional<SummationTree> SummationTree::of_sizes(std::span<const int> sizes,
   }
   SummationTree tree;
   Forest forest(terms, tree.nodes_);
-  // The smaller a subtree, the earlier it is complete: what pairs of one size join is a node.
+  // A smaller subtree is complete earlier: pairs of one size join into nodes.
   for (int size = 2; size <= terms; ++size) {
     const auto& of_size = pairs[static_cast<std::size_t>(size)];
-    std::vector<std::vector<int>> children_of(count);  // by set: the nodes that were joined
+    std::vector<std::vector<int>> children_of(count);  // by set: the joined nodes
     std::vector<std::int64_t> pairs_of(count);
     for (const auto& [i, j] : of_size) {
       const int set = forest.set_of(i), other = forest.set_of(j);
       const auto at = static_cast<std::size_t>(set), from = static_cast<std::size_t>(other);
       ++pairs_of[at];
       if (set == other) {
-        if (children_of[at].empty()) return std::nullopt;  // both are in a smaller subtree already
+        if (children_of[at].empty()) return std::nullopt;  // both already share a smaller subtree
         continue;
       }
       for (const std::size_t one : {at, from}) {

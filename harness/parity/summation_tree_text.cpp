@@ -1,4 +1,4 @@
-// SummationTree::text(): a tree in words. Parts of one form are told once, however many there are.
+// SummationTree::text(): a tree in words. Parts of equal form are described once.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -21,7 +21,6 @@ std::string shortened(std::string text) {
   return text.substr(0, max_text) + " ...";
 }
 
-// A tree in words.
 class Words {
  public:
   Words(const SummationTree& tree, std::span<const std::int64_t> places) : tree_(tree), places_(places) {}
@@ -42,7 +41,7 @@ class Words {
     if (node.children.empty()) all.push_back(place(node.leaf));
     for (const int one : node.children) leaves(tree_.node(one), all);
   }
-  // The distance that divides all distances between the places of its leaves; 0 of a single one.
+  // The greatest common divisor of the distances between its leaves; 0 for a single leaf.
   [[nodiscard]] std::int64_t stride(const Node& node) const {
     std::vector<std::int64_t> all;
     leaves(node, all);
@@ -50,7 +49,7 @@ class Words {
     for (const std::int64_t one : all) stride = std::gcd(stride, one - all.front());
     return stride;
   }
-  // Equal for subtrees that differ in where they begin and in how far apart their leaves are.
+  // Equal for subtrees that differ only in their first place and in the distance of their leaves.
   [[nodiscard]] std::uint64_t form(const Node& node) const {
     const std::int64_t unit = std::max<std::int64_t>(1, stride(node));
     return form(node, unit);
@@ -65,7 +64,7 @@ class Words {
     return all;
   }
 
-  // Where no node adds two sums: which terms each step adds, from the first step on; empty elsewhere.
+  // If no node adds two sums: the terms that each step adds, from the first step on; else empty.
   [[nodiscard]] std::vector<std::vector<std::int64_t>> steps(const Node& node) const {
     std::vector<std::vector<std::int64_t>> steps;
     for (const Node* at = &node; at != nullptr;) {
@@ -107,14 +106,14 @@ class Words {
       sequence.insert(sequence.end(), all[i].begin(), all[i].end());
       if (i > 0 || all[i].size() > 2) most = std::max(most, all[i].size());
     }
-    if (most == 1) {  // the two terms of the first step may be in either order
+    if (most == 1) {  // the two terms of the first step may be swapped
       std::vector<std::int64_t> turned = sequence;
       if (turned.size() > 1) std::swap(turned[0], turned[1]);
       const std::string text = order_of(sequence), other = order_of(turned);
       return text.starts_with("in the") && !other.starts_with("in the") ? other : text;
     }
     if (all.size() == 1) return "all at once";
-    // Blocks of equal length along k, of which some terms may have been left out.
+    // Blocks of equal length along k; some terms may be missing.
     const std::int64_t span = all.front().back() - all.front().front() + 1;
     for (std::int64_t length = 2; length <= 4 * span; length *= 2) {
       bool fits = length >= span;
@@ -130,7 +129,7 @@ class Words {
     return "at once, one behind the other: " + shortened(text);
   }
 
-  // Parts of one form: next to each other, or interleaved.
+  // Parts of equal form: adjacent or interleaved.
   [[nodiscard]] std::string parts(std::span<const Node* const> all, std::string_view added) const {
     const Node& first = *all.front();
     if (first.children.empty()) return {};
@@ -177,7 +176,6 @@ class Words {
     return parts(level, level.size() == 2 ? "at the end" : "in pairs");
   }
 
-  // A chain of equal parts; the last one may be shorter.
   [[nodiscard]] std::string in_blocks(const Node& node) const {
     std::vector<const Node*> all;
     const Node* at = &node;
@@ -208,11 +206,11 @@ class Words {
     return text;
   }
 
-  // A chain of parts of several lengths, all in order and one behind the other along k.
+  // A chain of parts of different lengths, each in order, one after the other along k.
   [[nodiscard]] std::string unequal_blocks(const Node& node) const {
     std::vector<std::int64_t> begins;
     const Node* at = &node;
-    int end = node.first + node.leaves;  // of the terms that are left
+    int end = node.first + node.leaves;  // of the remaining terms
     const auto takes = [&](const Node& part) {
       begins.push_back(place(part.first));
       return one_by_one(part) == "in order" && part.first + part.leaves == std::exchange(end, part.first);
@@ -227,8 +225,8 @@ class Words {
                                  fmt::join(begins, " ")));
   }
 
-  // "0 1 (2 3) {4 5 6}": what is added to the sum so far, one behind the other; a part by itself in brackets; what is
-  // added at once in braces. At least `wanted` characters of it.
+  // "0 1 (2 3) {4 5 6}": the terms added to the sum so far, in order; separate parts in parentheses; terms added at
+  // once in braces. At least `wanted` characters of it.
   [[nodiscard]] std::string brackets(const Node& node, std::size_t wanted) const {
     std::vector<const Node*> steps;
     const Node* at = &node;

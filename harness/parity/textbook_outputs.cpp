@@ -11,7 +11,7 @@
 namespace gpubench {
 namespace {
 
-// Uniform in [-1, 1): a signed number of 64 bits over 2^63.
+// Uniform in [-1, 1): a signed 64-bit number over 2^63.
 double uniform(std::uint64_t key, std::uint64_t index) {
   return static_cast<double>(static_cast<std::int64_t>(hash_at(key, index))) * 0x1p-63;  // exact
 }
@@ -40,7 +40,7 @@ void fill(HostTensor& tensor, const RevealingData::Input& input) {
   in_parts(drawn, 1, bits_of(type), [&](std::int64_t first, std::int64_t end) {
     for (std::int64_t e = first; e < end; ++e) tensor.set(e, input.value(e));
   });
-  // Each copy doubles the filled part, which stays a multiple of the period.
+  // Each copy doubles the filled part, so that it stays a multiple of the period.
   for (auto done = static_cast<std::size_t>(bytes_of(type, drawn)); done < tensor.bytes.size();) {
     const std::size_t next = std::min(done, tensor.bytes.size() - done);
     std::memcpy(tensor.bytes.data() + done, tensor.bytes.data(), next);

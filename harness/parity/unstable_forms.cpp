@@ -65,14 +65,13 @@ class Forms {
     return inputs_[*position_of(call_.kind.inputs, call_.attributes, name, item)];
   }
 
-  /// A form that leaves `value(element, right one)` of one output.
   void add(std::string_view name, std::size_t output, const std::function<double(std::int64_t, double)>& value) {
     if (forms_.empty() || forms_.back().name != name) forms_.push_back({name, {right_.begin(), right_.end()}});
     HostTensor& left = forms_.back().left[output];
     for (std::int64_t e = 0; e < left.elements(); ++e) left.set(e, value(e, left.get(e)));
   }
 
-  /// Lines are rows, or for batch norm channels.
+  /// Lines are rows, or channels for batch norm.
   [[nodiscard]] bool has_channels() const { return call_.kind.name.starts_with("batch_norm"); }
   [[nodiscard]] std::int64_t lines(const HostTensor& x) const {
     return has_channels() ? x.spec.shape[-1] : x.elements() / x.spec.shape[-1];
@@ -100,7 +99,7 @@ class Forms {
     });
   }
 
-  // Of a few columns, which shows it and costs little.
+  // Few columns: they show the fault and cost little.
   void gradient_of_two_sums() {
     constexpr std::int64_t columns = 16;
     const HostTensor &x = input("x"), &dy = input("dy"), &mean = input("mean"), &rstd = input("rstd");
@@ -118,7 +117,7 @@ class Forms {
     });
   }
 
-  /// Exponentials of the rows of `x`; empty: of rows of which `lse` is known, which is close to their largest.
+  /// Exponentials of the rows of `x`; if empty, of rows with known `lse`, which is close to their maximum.
   void exponentials(std::string_view x, std::initializer_list<std::string_view> weighted, std::string_view lse) {
     const HostTensor& rows = x.empty() ? right_[output_at(lse)] : input(x);
     const std::int64_t width = x.empty() ? 1 : rows.spec.shape[-1];
@@ -130,7 +129,7 @@ class Forms {
     }
     for (const bool from_zero : {true, false}) {
       const std::string_view name = from_zero ? "maximum that starts at 0" : "exponentials without a maximum";
-      // The sum of a row is 0 or infinite where that of its largest number alone is.
+      // A row's sum is 0 or infinite if its largest exponential is.
       const auto sum = [&](std::int64_t row) {
         const double most = largest[static_cast<std::size_t>(row)];
         return exp(from_zero ? std::min(most, 0.0) : most);
@@ -184,7 +183,7 @@ class Forms {
 
   void scaled_below_the_limit() {
     const double limit = call_.attributes.as<Clip>().limit, norm = input("norm").get(0);
-    const double factor = limit / (norm + 1e-6);  // by definition
+    const double factor = limit / (norm + 1e-6);
     for (std::size_t i = 0; i < right_.size() && factor > 1.0; ++i)
       add("gradients below the limit scaled up to it", i, [=](std::int64_t, double right) { return factor * right; });
     for (std::size_t i = 0; i < right_.size() && norm == limit; ++i)

@@ -14,8 +14,8 @@
 namespace gpubench {
 namespace {
 
-constexpr double constant_off_by = 1.0 + 0x1p-6;  ///< as 0.8 is from 0.7979 (GELU), or 0.045 from 0.044715
-/// Prefixes of the names of whole numbers that the textbook takes whatever the shapes are.
+constexpr double constant_off_by = 1.0 + 0x1p-6;  ///< as 0.8 for 0.7979 (GELU), or 0.045 for 0.044715
+/// Name prefixes of whole numbers that the textbook accepts for any shape.
 constexpr std::array<std::string_view, 4> geometry{"pad_", "stride_", "dilation_", "window_"};
 
 bool has_any_shape(std::string_view attribute) {
@@ -135,7 +135,7 @@ class Collector {
     }
   }
 
-  /// By the op's builder: its textbook relies on what that refuses.
+  /// Tests the call with the op's builder: the textbook relies on its refusals.
   [[nodiscard]] bool is_taken(const OpCall& call) const {
     if (is_collective(call.kind)) return has_operands(call);
     try {

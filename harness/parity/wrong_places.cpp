@@ -21,11 +21,10 @@ namespace {
 
 constexpr std::int64_t max_bands = 32;
 
-// The indices along one axis.
 struct Span {
   std::int64_t low = std::numeric_limits<std::int64_t>::max();
   std::int64_t high = 0;
-  std::int64_t step = 0;  // greatest common divisor of the distances from the first that was seen
+  std::int64_t step = 0;  // greatest common divisor of the distances from the first index
   std::int64_t first = -1;
 
   void add(std::int64_t index) {
@@ -90,11 +89,11 @@ WrongPlaces wrong_places(const TensorSpec& spec, std::span<const std::int64_t> w
 
 namespace {
 
-constexpr std::int64_t bits_stretch = std::int64_t{1} << 16U;  // equal ones are passed at the speed of memcmp
-constexpr std::size_t max_places = std::size_t{1} << 20U;      // of which the least box is worked out
+constexpr std::int64_t bits_stretch = std::int64_t{1} << 16U;  // equal stretches are skipped by memcmp
+constexpr std::size_t max_places = std::size_t{1} << 20U;      // used for the smallest box
 constexpr std::uint64_t lanes_of_warp = 32;
 
-// Calls visit(linear, a, b, at) for each element of other bits: element `at` of the two stretches a and b.
+// Calls visit(linear, a, b, at) for each element that differs: element `at` of the stretches a and b.
 template <class Visit>
 void each_difference(const TensorView& got, const TensorView& expected, const Visit& visit) {
   const DType type = got.dtype();
@@ -111,7 +110,6 @@ void each_difference(const TensorView& got, const TensorView& expected, const Vi
   }
 }
 
-// "12-14, 30", of a number's bits from 0.
 std::string bit_ranges(std::uint64_t bits) {
   std::string text;
   for (int low = 0; low < 64; ++low) {
@@ -156,12 +154,12 @@ class Picture {
     if (elements_ == spec.shape.elements()) return ", all of it";
     if (elements_ > 2 && even_)
       return step_ == 1 ? ", in a row" : fmt::format(", every {}{} from there", step_, ordinal_ending(step_));
-    if (places_.size() < static_cast<std::size_t>(elements_)) return "";  // more than were kept
+    if (places_.size() < static_cast<std::size_t>(elements_)) return "";  // only a part of the places is stored
     return ", " + wrong_places(spec, places_).words;
   }
 
-  // k elements fall into some L of 32 lanes by chance with C(32, L) (L / 32)^k at most: with L a quarter of k and k
-  // from 8 on that is below 1e-6.
+  // k elements fall into some L of 32 lanes by chance with probability C(32, L) (L / 32)^k at most: below 1e-6 for L =
+  // k / 4 and k >= 8.
   [[nodiscard]] std::string lanes_text() const {
     const int used = std::popcount(in_lanes_);
     if (elements_ < 8 || elements_ < 4 * used || used > 8) return "";
@@ -207,7 +205,7 @@ WrongBits wrong_bits(const TensorView& got, const TensorView& expected) {
 ElementDifferences difference(const TensorView& got, const TensorView& expected, std::int64_t most) {
   const DType type = got.dtype();
   ElementDifferences found;
-  using Apart = std::pair<double, std::int64_t>;  // the index negated, so that of equals the first is kept
+  using Apart = std::pair<double, std::int64_t>;  // negated index: of equal distances the first is kept
   std::priority_queue<Apart, std::vector<Apart>, std::greater<>> largest;
   each_difference(got, expected, [&](std::int64_t linear, const std::byte* a, const std::byte* b, std::int64_t at) {
     if (found.elements++ == 0) found.first = linear;

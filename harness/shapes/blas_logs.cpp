@@ -1,5 +1,5 @@
-// What BLAS libraries log of their calls: cuBLAS (CUBLAS_LOGINFO_DBG), cuBLASLt (CUBLASLT_LOG_LEVEL), rocBLAS
-// (ROCBLAS_LAYER, as commands of rocblas-bench or as YAML).
+// Logs of BLAS libraries: cuBLAS (CUBLAS_LOGINFO_DBG), cuBLASLt (CUBLASLT_LOG_LEVEL), rocBLAS (ROCBLAS_LAYER, as
+// commands of rocblas-bench or as YAML).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,6 @@
 namespace gpubench {
 namespace {
 
-// A call's arguments by their names in the log.
 class Arguments {
  public:
   Arguments(const ShapeReader& reader, std::string_view what) : reader_(reader), what_(what) {}
@@ -31,7 +30,7 @@ class Arguments {
   [[nodiscard]] std::int64_t whole(std::string_view name, std::int64_t otherwise) const {
     return has(name) ? whole(name) : otherwise;
   }
-  /// Whether an operand is transposed: "T", "CUBLAS_OP_T", also conjugated.
+  /// Also if conjugated: "T", "CUBLAS_OP_T".
   [[nodiscard]] bool transposed(std::string_view name) const {
     const std::string_view value = text(name, "N");
     const char last = value.empty() ? '?' : value.back();
@@ -46,7 +45,7 @@ class Arguments {
   std::map<std::string, std::string, std::less<>> values_;
 };
 
-// "CUDA_R_16BF", "R_16BF", "bf16_r": one type has many names; unknown ones as they are.
+// "CUDA_R_16BF", "R_16BF", "bf16_r" are one type; unknown names are returned unchanged.
 std::string type_of(std::string_view word) {
   if (word.starts_with("CUDA_")) word.remove_prefix(5);
   constexpr std::pair<std::string_view, std::string_view> known[] = {{"R_64F", "f64"},
@@ -68,7 +67,7 @@ std::string type_of(std::string_view word) {
   return std::string(word);
 }
 
-// Sums narrower than f32 are another arithmetic than any recipe's; "COMPUTE_32F_FAST_TF32" multiplies f32 in tf32.
+// No recipe has sums narrower than f32; "COMPUTE_32F_FAST_TF32" multiplies f32 in tf32.
 bool sums_wide(std::string_view compute) {
   constexpr std::string_view known[] = {
       "",      "COMPUTE_32F", "COMPUTE_32F_PEDANTIC", "COMPUTE_32F_FAST_TF32", "COMPUTE_64F", "COMPUTE_64F_PEDANTIC",
@@ -77,8 +76,8 @@ bool sums_wide(std::string_view compute) {
   return std::find(std::begin(known), std::end(known), compute) != std::end(known);
 }
 
-// cuBLAS: "I! cuBLAS (v13.4) function cublasStatus_t NAME(...) called:", then its arguments a line each, "i!  m:
-// type=int; val=512".
+// cuBLAS: "I! cuBLAS (v13.4) function cublasStatus_t NAME(...) called:", then one argument per line, "i!  m: type=int;
+// val=512".
 
 bool is_cublas(std::string_view line) { return line.find("I! cuBLAS (v") != line.npos; }
 
@@ -90,11 +89,11 @@ std::string_view between(std::string_view text, std::string_view before, std::st
 }
 
 struct CublasName {
-  std::string_view type;  // empty: said by arguments
+  std::string_view type;  // empty: given by arguments
   bool strided = false;
 };
 
-// "cublasSgemm_v2", "cublasGemmStridedBatchedEx"; nothing for another function.
+// "cublasSgemm_v2", "cublasGemmStridedBatchedEx"; none for other functions.
 std::optional<CublasName> product_named(std::string_view function) {
   if (!function.starts_with("cublas")) return std::nullopt;
   function.remove_prefix(6);
@@ -111,14 +110,14 @@ std::optional<CublasName> product_named(std::string_view function) {
 void add_cublas(ShapeReader& reader, std::string_view function, const Arguments& call) {
   const std::optional<CublasName> name = product_named(function);
   if (!name) {
-    // What computes nothing is no call to speak of.
+    // Calls without work are not counted.
     for (const char* word : {"Create", "Destroy", "Set", "Get", "Logger"}) {
       if (function.find(word) != function.npos) return;
     }
     return reader.leave_out("function " + shown(function));
   }
   if (!name->strided && function.find("Batched") != function.npos)
-    return reader.leave_out("products of matrices that pointers name (" + shown(function) + ")");
+    return reader.leave_out("products of matrices given by pointer arrays (" + shown(function) + ")");
   const std::string_view compute = call.text("computeType");
   if (!sums_wide(compute)) return reader.leave_out("sums in " + shown(compute));
   ListedTypes types{std::string(name->type), std::string(name->type), std::string(name->type)};
@@ -155,8 +154,8 @@ void read_cublas(ShapeReader& reader) {
   end();
 }
 
-// cuBLASLt: "[cublasLt][PID][Trace][cublasLtMatmul] A=... Adesc=[type=R_16BF rows=768 cols=2304 ld=768] ...". A call
-// that launches a kernel is traced once; other levels say the same again.
+// cuBLASLt: "[cublasLt][PID][Trace][cublasLtMatmul] A=... Adesc=[type=R_16BF rows=768 cols=2304 ld=768] ...". A launch
+// has one trace line; other levels repeat it.
 
 bool is_cublaslt(std::string_view line) { return line.find("[cublasLt][") != line.npos; }
 
@@ -183,7 +182,7 @@ void read_cublaslt(ShapeReader& reader) {
       continue;
     }
     if (a.has("order") || b.has("order") || d.has("order")) {
-      reader.leave_out("matrices of another order than column by column");
+      reader.leave_out("matrices that are not column-major");
       continue;
     }
     BlasProduct product;
@@ -255,7 +254,7 @@ void add_rocblas(ShapeReader& reader, const Arguments& call, bool is_yaml) {
     return reader.leave_out("sums in " + shown(call.text("compute_type")), calls);
   types.tf32 = call.text("math_mode") == "1";
   if (const std::string_view beta = call.text("beta", "0"); beta.find_first_not_of("0.") != beta.npos)
-    reader.take_without("without adding to what is there (beta)", calls);
+    reader.take_without("without adding to the output (beta)", calls);
   const auto name = [is_yaml](const char* yaml, const char* bench) { return is_yaml ? yaml : bench; };
   const BlasProduct product{call.whole("batch_count", 1),
                             call.whole(name("M", "m")),

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view row_word = "make_tuple(";
 
-// A row's columns: those of gemm_problems.h, column by column as BLAS has it; those of conv_problems.h.
+// Columns of gemm_problems.h, with column-major matrices as in BLAS, and of conv_problems.h.
 constexpr std::array<std::string_view, 5> product_columns{"m", "n", "k", "a_t", "b_t"};
 constexpr std::array<std::string_view, 11> convolution_columns{
     "w", "h", "c", "n", "k", "filter_w", "filter_h", "pad_w", "pad_h", "stride_w", "stride_h"};
@@ -26,7 +26,7 @@ bool is_transposed(const ShapeReader& reader, std::string_view word) {
   reader.refuse(fmt::format("'{}' does not say whether a matrix is transposed; expected true or false", shown(word)));
 }
 
-// A row of either kind, in the order of its columns. DeepBench times a convolution in its three directions.
+// A row of either kind, in column order. DeepBench times a convolution in its three directions.
 void add_row(ShapeReader& reader, const std::vector<std::string_view>& row, const ListedTypes& types, double calls) {
   const auto at = [&](std::size_t column, std::string_view name, std::int64_t low = 1) {
     return reader.whole(row[column], name, low);
@@ -52,7 +52,7 @@ void add_row(ShapeReader& reader, const std::vector<std::string_view>& row, cons
   }
 }
 
-// The names of a CSV's columns; none where the line is no header.
+// The names of a CSV's columns; empty if the line is not a header.
 std::vector<std::string_view> header_of(std::string_view line) {
   std::vector<std::string_view> columns;
   for (const std::string_view word : split(line, ',')) columns.push_back(trimmed(word));
@@ -85,7 +85,7 @@ void read_csv_row(ShapeReader& reader, const std::vector<std::string_view>& head
   add_row(reader, row, {type, type, type}, calls.empty() ? 1.0 : static_cast<double>(reader.whole(calls, "calls")));
 }
 
-// Rows of a C++ list; those of lists of inference are named as such.
+// Rows of a C++ list; names inference lists as such.
 void read_tuples(ShapeReader& reader, bool training) {
   std::string_view rest = reader.line();
   rest = rest.substr(0, rest.find("//"));
@@ -94,7 +94,7 @@ void read_tuples(ShapeReader& reader, bool training) {
     const std::size_t end = rest.find(')');
     if (end == rest.npos) reader.refuse("a row has no end; expected make_tuple(...) on one line");
     if (!training) {
-      reader.leave_out("a row of a list of inference");
+      reader.leave_out("a row of an inference list");
       continue;
     }
     std::vector<std::string_view> row;

@@ -1,4 +1,4 @@
-// Listed shapes as the points of the suites' own workloads: equal shapes are equal cases.
+// Listed shapes as points of the suites' workloads: equal shapes are equal cases.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,6 @@
 namespace gpubench {
 namespace {
 
-// A workload with another grid.
 class Listed final : public Workload {
  public:
   explicit Listed(std::shared_ptr<const Workload> of)
@@ -67,14 +66,14 @@ class Lister {
     const std::string name = shape.suite + "/" + shape.workload;
     const auto found = workloads_.find(name);
     if (found == workloads_.end())
-      refuse(shape, fmt::format("workload '{}' is not known{}; see gpubench list suites", shown(name),
-                                did_you_mean(name, names_)));
+      refuse(shape,
+             fmt::format("unknown workload '{}'{}; see gpubench list suites", shown(name), did_you_mean(name, names_)));
     Listed& workload = *found->second;
     Point point = point_of(shape, name, workload.own());
     const std::vector<std::string>& recipes = workload.own().recipes_of(point);
     if (!any_recipe_ && !shape.recipe.empty()) {
       if (!contains(recipes, shape.recipe)) {
-        leave_out(fmt::format("{} is not there in {}", name, shown(shape.recipe)), shape.calls);
+        leave_out(fmt::format("{} is not available in {}", name, shown(shape.recipe)), shape.calls);
         return false;
       }
       point.recipes = {shape.recipe};
@@ -98,12 +97,12 @@ class Lister {
       if (fits) point.dims.push_back(*extent);
     }
     if (!fits) {
-      refuse(shape,
-             fmt::format("{} has not the dimensions {}; expected those of {}", name, visible(to_string(shape.dims)),
-                         own.points.empty() ? "another workload" : to_string(own.points.front().dims)));
+      refuse(shape, fmt::format("{} does not have the dimensions {}; expected those of {}", name,
+                                visible(to_string(shape.dims)),
+                                own.points.empty() ? "another workload" : to_string(own.points.front().dims)));
     }
     for (std::size_t i = 0; i < point.dims.size(); ++i) {
-      // As padding may be, where a suite has it so.
+      // Padding may be 0 in some suites.
       const auto is_zero = [i](const Point& one) { return i < one.dims.size() && one.dims[i].second == 0; };
       if (point.dims[i].second < 1 && std::none_of(own.points.begin(), own.points.end(), is_zero))
         refuse(shape, fmt::format("{} has {}=0, expected 1 or more", name, point.dims[i].first));
@@ -115,7 +114,7 @@ class Lister {
     return point;
   }
 
-  // Whether it can be built is said here, where its line is known.
+  // Checked here, where the line is known.
   void require_program(const ListedShape& shape, const Workload& workload, const std::string& name, const Point& point,
                        const std::string& recipe) const {
     try {
@@ -131,7 +130,7 @@ class Lister {
     } catch (const UsageError& error) {
       refuse(shape, error.what());
     } catch (const ProgramError& error) {
-      refuse(shape, fmt::format("no {} of {}: {}", name, to_string(point.dims), error.what()));
+      refuse(shape, fmt::format("cannot build {} of {}: {}", name, to_string(point.dims), error.what()));
     }
   }
 

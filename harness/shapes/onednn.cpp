@@ -1,4 +1,4 @@
-// oneDNN's formats: problems of benchdnn, and lines of ONEDNN_VERBOSE, which hold the same problems.
+// oneDNN's formats: problems of benchdnn, and lines of ONEDNN_VERBOSE with the same problems.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,23 +19,22 @@ bool is_type(std::string_view word) {
   return std::find(std::begin(type_names), std::end(type_names), word) != std::end(type_names);
 }
 
-// "64x768" as extents.
 std::vector<std::int64_t> extents_of(const ShapeReader& reader, std::string_view word) {
   std::vector<std::int64_t> extents;
   for (const std::string_view one : split(word, 'x')) extents.push_back(reader.whole(one, "an extent"));
   return extents;
 }
 
-// "64x768:768x2304", or with batches before the matrices and the result behind them; nothing where it is a product that
-// no workload has, which has been said then.
+// "64x768:768x2304", optionally with batches before the matrices and the result after them. None, after a note, for a
+// product that no workload has.
 std::optional<ListedProduct> product_of(ShapeReader& reader, std::string_view problem) {
   const std::vector<std::string_view> parts = split(problem, ':');
   if (parts.size() != 2 && parts.size() != 3)
-    reader.refuse(fmt::format("'{}' is no matrix product; expected MxK:KxN", shown(problem)));
+    reader.refuse(fmt::format("'{}' is not a matrix product; expected MxK:KxN", shown(problem)));
   const auto a = extents_of(reader, parts[0]), b = extents_of(reader, parts[1]);
   const std::size_t axes = a.size();
   if (axes < 2 || b.size() != axes || a[axes - 1] != b[axes - 2])
-    reader.refuse(fmt::format("'{}' is no matrix product; expected MxK:KxN with one K", shown(problem)));
+    reader.refuse(fmt::format("'{}' is not a matrix product; expected MxK:KxN with one K", shown(problem)));
   ListedProduct product{1, a[axes - 2], b[axes - 1], a[axes - 1]};
   for (std::size_t i = 0; i + 2 < axes; ++i) {
     if (a[i] != b[i]) {
@@ -47,7 +46,7 @@ std::optional<ListedProduct> product_of(ShapeReader& reader, std::string_view pr
   return product;
 }
 
-// "mb32_ic64ih56oc64oh56kh3ph1n"name"": what is not said follows from the rest, as in benchdnn's driver_conv.md.
+// "mb32_ic64ih56oc64oh56kh3ph1n"name"": missing values follow from the rest, as in benchdnn's driver_conv.md.
 class ConvolutionProblem {
  public:
   ConvolutionProblem(ShapeReader& reader, std::string_view text) : reader_(reader), text_(text) {
@@ -69,7 +68,7 @@ class ConvolutionProblem {
     }
   }
 
-  /// Nothing where no workload has it, which has been said then.
+  /// None, after a note, if no workload has it.
   [[nodiscard]] std::optional<ListedConvolution> convolution(ConvDirection direction) {
     if (has("id") || has("kd")) {
       reader_.leave_out("a convolution in three dimensions");
@@ -82,7 +81,7 @@ class ConvolutionProblem {
     c.n = value("mb", 2);
     c.c = required("ic");
     c.k = required("oc");
-    const bool flat = !has("ih") && has("iw");  // of one dimension, the width
+    const bool flat = !has("ih") && has("iw");  // one-dimensional: the width
     const Side w = side('w', has("iw") ? 'w' : 'h'), h = flat ? Side{} : side('h', has("ih") ? 'h' : 'w');
     c.h = h.in, c.r = h.filter, c.stride_h = h.stride, c.pad_h = h.pad, c.dilation_h = h.dilation, c.out_h = h.out;
     c.w = w.in, c.s = w.filter, c.stride_w = w.stride, c.pad_w = w.pad, c.dilation_w = w.dilation, c.out_w = w.out;
@@ -98,8 +97,8 @@ class ConvolutionProblem {
                                               "kh", "kw", "sd", "sh", "sw", "pd", "ph", "pw", "dd", "dh", "dw"};
 
   [[noreturn]] void expected() const {
-    reader_.refuse(
-        fmt::format("'{}' is no convolution; expected a problem such as mb32ic3ih224oc64oh112kh7sh2ph3", shown(text_)));
+    reader_.refuse(fmt::format("'{}' is not a convolution; expected a problem such as mb32ic3ih224oc64oh112kh7sh2ph3",
+                               shown(text_)));
   }
   [[nodiscard]] bool has(const std::string& key) const { return values_.contains(key); }
   [[nodiscard]] std::int64_t value(const std::string& key, std::int64_t otherwise) const {
@@ -110,7 +109,7 @@ class ConvolutionProblem {
     if (!has(key)) expected();
     return value(key, 0);
   }
-  // One of both dimensions, as the other where nothing is said of it.
+  // A value for both dimensions; a missing one equals the other.
   [[nodiscard]] Side side(char own, char other) const {
     const auto of = [&](const char* kind) {
       const std::string key = std::string(kind) + own;
@@ -133,14 +132,13 @@ class ConvolutionProblem {
   std::map<std::string, std::int64_t, std::less<>> values_;
 };
 
-// A problem without the name that may follow it.
 std::string_view unnamed(std::string_view product) { return product.substr(0, product.find_first_of("n\"")); }
 
-// The lists of networks end a problem's name with how often the network has it: ...n"resnet_50:res2a_branch1*4".
+// Lists of networks append the number of occurrences to a problem's name: ...n"resnet_50:res2a_branch1*4".
 std::string_view times_in(std::string_view word) {
   if (!word.ends_with('"')) return "1";
   const std::string_view name = word.substr(0, word.size() - 1);
-  const std::string_view times = name.substr(name.rfind('*') + 1);  // the whole name where it has none
+  const std::string_view times = name.substr(name.rfind('*') + 1);  // the whole name if it has none
   return !times.empty() && times.find_first_not_of("0123456789") == times.npos ? times : "1";
 }
 
@@ -161,9 +159,9 @@ bool is_convolution(std::string_view word) {
          (extent_after("ih") || extent_after("iw"));
 }
 
-enum class Order { rows, columns, another };  // how a matrix lies: row by row, or transposed
+enum class Order { rows, columns, another };  // row-major, transposed, other
 
-// "ab" of two axes, "abc" of three; where the library chooses (any), each lies row by row.
+// "ab" of two axes, "abc" of three. If the library chooses (any), row-major.
 Order order_of(std::string_view tag, std::size_t axes) {
   constexpr std::string_view letters = "abcdefghijkl";
   if (tag.empty() || tag == "any" || tag == "undef" || tag == "abx") return Order::rows;
@@ -197,11 +195,11 @@ void add_convolution(ShapeReader& reader, std::string_view problem, ConvDirectio
   if (const auto c = ConvolutionProblem(reader, problem).convolution(direction)) reader.add(*c, types);
 }
 
-// benchdnn: knobs, each with one value or several, and problems that are run with every combination of them.
+// benchdnn: knobs with one or several values; each problem runs with every combination.
 
 using Values = std::vector<std::string_view>;
 
-// "f32", "bf16:bf16:f32" of source, weights and result; configurations of oneDNN 2 name them without colons.
+// "f32", "bf16:bf16:f32" of source, weights and result; configurations of oneDNN 2 have no colons.
 std::optional<ListedTypes> types_of(std::string_view word) {
   const Values parts = split(word, ':');
   const auto text = [](std::string_view part) { return std::string(part); };
@@ -227,7 +225,7 @@ class Benchdnn {
   explicit Benchdnn(ShapeReader& reader) : reader_(reader) {}
 
   void read() {
-    std::string joined;  // lines that end in a backslash go on
+    std::string joined;  // a trailing backslash continues a line
     while (reader_.next()) {
       const std::string_view line = trimmed(reader_.line().substr(0, reader_.line().find('#')));
       joined += line;
@@ -236,7 +234,7 @@ class Benchdnn {
         joined = trimmed(joined);
         continue;
       }
-      texts_.push_back(std::move(joined));  // what the knobs' values are parts of
+      texts_.push_back(std::move(joined));  // owns the text of the knobs' values
       joined.clear();
       for (const std::string_view word : words_of(texts_.back())) take(word);
     }
@@ -272,7 +270,7 @@ class Benchdnn {
     return found == knobs_.end() || found->second == Values{""} ? Values{otherwise} : found->second;
   }
 
-  // What changes the work, but is no part of any case: said, and not measured.
+  // Knobs that change the work but are not part of any case: noted, and not measured.
   void name_ignored() {
     for (const auto& [name, values] : knobs_) {
       const bool changes = name.starts_with("--attr-") && name != "--attr-fpmath" && name != "--attr-scratchpad" &&
@@ -366,7 +364,7 @@ bool is_verbose(std::string_view line) { return marker_end(line) != line.npos; }
 // One tensor: "src_f32::blocked:ab:f0", "wei:bf16:a:blocked:BA16a64b2a::f0".
 struct Memory {
   std::string_view name, type, tag;
-  bool chosen = false;   // the layout is the library's choice
+  bool chosen = false;   // the library chooses the layout
   bool strided = false;  // its rows have gaps
 };
 
@@ -384,7 +382,7 @@ Memory memory_of(std::string_view word) {
     const std::size_t underscore = std::min(parts[0].rfind('_'), parts[0].size());
     memory.name = parts[0].substr(0, underscore);
     memory.type = parts[0].substr(std::min(underscore + 1, parts[0].size()));
-    // "src_f8_e4m3" has one in its type.
+    // "src_f8_e4m3" has an underscore in its type.
     for (const std::string_view type : {"f8_e4m3", "f8_e5m2", "f4_e2m1"}) {
       if (!parts[0].ends_with(type) || parts[0].size() <= type.size()) continue;
       memory.name = parts[0].substr(0, parts[0].size() - type.size() - 1);
@@ -396,7 +394,7 @@ Memory memory_of(std::string_view word) {
   return memory;
 }
 
-// The tensor of one of these names, of the gradient where there is one; an empty one where it is absent.
+// The tensor of one of these names, of the gradient if there is one; empty if absent.
 Memory tensor_named(std::span<const Memory> all, std::string_view name) {
   for (const Memory& memory : all) {
     if (memory.name == name || (memory.name.starts_with("diff_") && memory.name.substr(5) == name)) return memory;
@@ -432,7 +430,7 @@ void read_call(ShapeReader& reader, const Values& fields) {
     if (src.strided || wei.strided || dst.strided) return reader.leave_out("matrices with explicit strides");
     const auto tag = [](const Memory& m) { return m.chosen ? std::string_view("any") : m.tag; };
     if (!is_product(fields[problem]))
-      reader.refuse(fmt::format("'{}' is no matrix product; expected MxK:KxN", shown(fields[problem])));
+      reader.refuse(fmt::format("'{}' is not a matrix product; expected MxK:KxN", shown(fields[problem])));
     return add_product(reader, unnamed(fields[problem]), {tag(src), tag(wei), tag(dst)}, types);
   }
   const std::string_view direction = fields[propagation];
@@ -442,21 +440,21 @@ void read_call(ShapeReader& reader, const Values& fields) {
   if (direction == "backward_weights")
     return add_convolution(reader, fields[problem], ConvDirection::backward_filter, types);
   reader.refuse(fmt::format(
-      "'{}' is no direction; expected forward_training, forward_inference, backward_data or backward_weights",
+      "'{}' is not a direction; expected forward_training, forward_inference, backward_data or backward_weights",
       shown(direction)));
 }
 
 void read_verbose(ShapeReader& reader) {
   while (reader.next()) {
     const std::size_t begin = marker_end(reader.line());
-    if (begin == std::string_view::npos) continue;  // what the program itself printed
+    if (begin == std::string_view::npos) continue;  // output of the program
     Values fields = split(reader.line().substr(begin), ',');
     const auto leads = [](std::string_view field) {
       return field == "primitive" || field == "v0" || field == "v1" ||
              (!field.empty() && field.find_first_not_of("0123456789.") == field.npos);
     };
     const auto first = std::find_if_not(fields.begin(), fields.end(), leads);
-    if (first == fields.end() || *first != "exec") continue;  // creations, and what the library says of itself
+    if (first == fields.end() || *first != "exec") continue;  // creations, and information about the library
     read_call(reader, Values(first, fields.end()));
   }
 }

@@ -1,4 +1,4 @@
-// Which format a list is in; gpubench's own, which is JSON; what was not taken, in words.
+// Recognition of formats; gpubench's JSON format; exceptions in words.
 #include "harness/shapes/shape_list.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 namespace gpubench {
 namespace {
 
-// benchdnn's problems have no word of their own: they are the last that a line is taken for.
+// benchdnn's problems have no keyword, so that format is tried last.
 const ShapeFormat* const formats[] = {&onednn_verbose_format, &cublaslt_format,  &cublas_format,
                                       &rocblas_format,        &deepbench_format, &benchdnn_format};
 
@@ -28,14 +28,14 @@ constexpr std::string_view gpubench_members[] = {"suite", "workload", "params", 
 // "calls": 24}]}
 void read_gpubench_list(const Node& document, ShapeReader& reader) {
   for (const auto& [name, value] : document.members()) {
-    if (name != "shapes") value.refuse("is no member of a list of shapes; expected shapes alone");
+    if (name != "shapes") value.refuse("is not a member of a list of shapes; expected only shapes");
   }
   const Node shapes = document.at("shapes");
   for (std::size_t i = 0; i < shapes.length(); ++i) {
     const Node one = shapes.at(i);
     for (const auto& [name, value] : one.members()) {
       if (std::find(std::begin(gpubench_members), std::end(gpubench_members), name) == std::end(gpubench_members))
-        value.refuse("is no member of a shape; expected suite, workload, params, recipe, calls");
+        value.refuse("is not a member of a shape; expected suite, workload, params, recipe, calls");
     }
     ListedShape shape{one.at("suite").text(), one.at("workload").text(), {}, "", 1.0};
     constexpr std::int64_t most = std::int64_t{1} << 30;
@@ -45,7 +45,7 @@ void read_gpubench_list(const Node& document, ShapeReader& reader) {
     try {
       reader.add(std::move(shape));
     } catch (const UsageError&) {
-      one.refuse(fmt::format("cannot be taken: expected calls above 0 and up to 1e15, and at most {} shapes",
+      one.refuse(fmt::format("is not allowed: expected calls above 0 and up to 1e15, and at most {} shapes",
                              max_listed_shapes));
     }
   }
@@ -60,8 +60,8 @@ const ShapeFormat& format_of(std::string_view text, const std::string& file) {
     }
     if (first.empty()) first = shown(lines.line());
   }
-  throw UsageError(fmt::format("{}: is in no known format: {}{}; expected one of {}", visible(file),
-                               first.empty() ? "it is empty" : "it begins with ", first, known_formats));
+  throw UsageError(fmt::format("{}: unknown format: {}{}; expected one of {}", visible(file),
+                               first.empty() ? "the file is empty" : "the file begins with ", first, known_formats));
 }
 
 }  // namespace

@@ -12,12 +12,11 @@
 namespace gpubench {
 namespace {
 
-constexpr std::int64_t max_extent = std::int64_t{1}
-                                    << 30;  // so that four of them, two by two, can be multiplied and added
+constexpr std::int64_t max_extent = std::int64_t{1} << 30;  // so that products of two and sums of these don't overflow
 constexpr double max_calls = 1e15;
 constexpr std::size_t max_reasons = 100;
 
-// The recipe of these types, empty where the list names none; nothing where no recipe has them.
+// The recipe of these types; empty if the list names none; none if no recipe has them.
 std::optional<std::string> recipe_of(const ListedTypes& types) {
   const auto& [a, b, c, tf32] = types;
   if (a.empty() && b.empty() && c.empty()) return "";
@@ -101,11 +100,11 @@ void ShapeReader::add(ListedShape shape) {
     return;
   }
   if (list_.shapes.size() == max_listed_shapes)
-    refuse(fmt::format("one shape more than {}, which is as many as a run takes; split the list", max_listed_shapes));
+    refuse(fmt::format("more than {} shapes, the limit of a run; split the list", max_listed_shapes));
   list_.shapes.push_back(std::move(shape));
 }
 
-// A linear layer's three products, or a matmul: whichever reads its operands as these lie.
+// A linear layer's three products, or a matmul, by the layout of the operands.
 void ShapeReader::add(const ListedProduct& p, const ListedTypes& types, double calls) {
   const std::optional<std::string> recipe = recipe_of(types);
   if (!recipe) return leave_out(types_text(types), calls);

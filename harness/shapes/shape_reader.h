@@ -1,4 +1,4 @@
-// What the readers of all formats share: where they are in the text, and how what they find becomes a listed shape.
+// Shared by the readers of all formats: position in the text, and conversion to listed shapes.
 #pragma once
 
 #include <map>
@@ -12,16 +12,14 @@
 
 namespace gpubench {
 
-/// A product of matrices that lie row by row: c [m, n] = op(a) op(b), sums of k products; `batch` of them, one behind
-/// the other.
+/// Row-major matrices: c [m, n] = op(a) op(b), sums of k products; `batch` of them, contiguous.
 struct ListedProduct {
   std::int64_t batch = 1;
   std::int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
 };
 
-/// The same as BLAS has it: matrices lie column by column, so that c^T = op(b)^T op(a)^T lies row by row. `ld`: leading
-/// dimensions of a, b, c; 0: dense.
+/// Column-major matrices as in BLAS: c^T = op(b)^T op(a)^T is row-major. `ld`: leading dimensions of a, b, c; 0: dense.
 struct BlasProduct {
   std::int64_t batch = 1;
   std::int64_t m = 0, n = 0, k = 0;
@@ -31,7 +29,7 @@ struct BlasProduct {
 
 enum class ConvDirection { forward, backward_data, backward_filter };
 
-/// A convolution of images; dilation 1 is none. `out_h`, `out_w`: 0 where the list does not say.
+/// A convolution of images; dilation 1 is none. `out_h`, `out_w`: 0 if not in the list.
 struct ListedConvolution {
   ConvDirection direction = ConvDirection::forward;
   std::int64_t n = 1, c = 0, h = 0, w = 0, k = 0, r = 0, s = 0;
@@ -39,29 +37,27 @@ struct ListedConvolution {
   std::int64_t out_h = 0, out_w = 0;
 };
 
-/// Types of a product or a convolution, in the words of Recipe: "f32", "bf16"; "tf32" is how f32 is multiplied. Empty
-/// where the list does not say.
+/// Types of a product or a convolution, as in Recipe: "f32", "bf16"; `tf32`: how f32 is multiplied. Empty if not in the
+/// list.
 struct ListedTypes {
   std::string a, b, c;
   bool tf32 = false;
 };
 
-/// Goes through a text line by line and collects what it lists.
 class ShapeReader {
  public:
   ShapeReader(std::string_view text, const std::string& file) : text_(text) { list_.source.file = file; }
 
-  /// The next line, without blanks at its ends; false where there is none.
+  /// The next line, without surrounding blanks; false at the end.
   bool next();
   [[nodiscard]] std::string_view line() const { return line_; }
 
-  /// Throws UsageError "file:line: why".
   [[noreturn]] void refuse(std::string_view why) const;
 
-  /// A whole number from `low` to 2^30. Refuses anything else; `what` names it.
+  /// A whole number from `low` to 2^30; else refuse()s, with `what` as its name.
   [[nodiscard]] std::int64_t whole(std::string_view word, std::string_view what, std::int64_t low = 1) const;
 
-  /// Of what is added, left out or noted from here on, each call stands for so many.
+  /// From now on each call that is added, left out or noted counts as `calls`.
   void count_each_as(std::int64_t calls) { each_ = static_cast<double>(calls); }
   void add(const ListedProduct& product, const ListedTypes& types, double calls = 1.0);
   void add(const BlasProduct& product, const ListedTypes& types, double calls = 1.0);
@@ -70,7 +66,6 @@ class ShapeReader {
   void leave_out(std::string_view reason, double calls = 1.0) { note(reason, calls, false); }
   void take_without(std::string_view what, double calls = 1.0) { note(what, calls, true); }
 
-  /// `format`: its name.
   [[nodiscard]] ShapeList take(std::string_view format);
 
  private:
@@ -84,15 +79,12 @@ class ShapeReader {
   std::map<std::tuple<std::string, std::string, Dims, std::string>, std::size_t> places_;
 };
 
-// Words.
-
 [[nodiscard]] std::string_view trimmed(std::string_view text);
-/// What is between blanks.
 [[nodiscard]] std::vector<std::string_view> words_of(std::string_view text);
-/// A word of the list in a message: visible, and not longer than a line.
+/// A word of the list for a message: printable, at most a line long.
 [[nodiscard]] std::string shown(std::string_view word);
 
-// The formats. Each recognizes one by a line of it, and reads the text from its beginning.
+// The formats. Each is recognized by one line, and reads the text from the beginning.
 
 struct ShapeFormat {
   std::string_view name;

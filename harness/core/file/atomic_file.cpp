@@ -34,11 +34,11 @@ std::string folder_of(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
-// What a path leads to in /proc: nothing, a descriptor of this process, or something of another one.
+// The target of a path in /proc: none, a descriptor of this process, or something of another process.
 struct ProcEntry {
   bool found = false;
   int own_descriptor = -1;
-  bool by_others = false;  ///< through a link that neither this user nor root made
+  bool by_others = false;  ///< through a link made by neither this user nor root
 };
 
 bool is_made_by_others(const fs::path& link) {
@@ -46,9 +46,9 @@ bool is_made_by_others(const fs::path& link) {
   return ::lstat(link.c_str(), &status) == 0 && status.st_uid != 0 && status.st_uid != ::geteuid();
 }
 
-// Follows links one by one: the last one, /proc/PID/fd/N, can be told from an ordinary link only by its place.
+// Follows links one by one: only its place distinguishes /proc/PID/fd/N from an ordinary link.
 ProcEntry proc_entry(const std::string& path) {
-  constexpr int max_links = 40;  // as the kernel has it
+  constexpr int max_links = 40;  // the kernel's limit
   const std::string own = fmt::format("/proc/{}/", ::getpid());
   fs::path at = path;
   ProcEntry entry;
@@ -67,30 +67,29 @@ ProcEntry proc_entry(const std::string& path) {
     if (entry.found) break;
     const fs::path target = fs::read_symlink(folder / name, error);
     if (error) break;
-    // In /dev nobody else makes links; in a container's user namespace its own have an owner that is none here.
+    // In /dev only root makes links; a container's user namespace hides the owner of /dev's links.
     entry.by_others = entry.by_others || (folder != "/dev" && is_made_by_others(folder / name));
     at = target.is_absolute() ? target : folder / target;
   }
   return entry;
 }
 
-// A path that leads through the folder that is held.
 std::string held_path(const std::string& path, const WriteRules& rules) {
   return rules.folder == AT_FDCWD ? path : fmt::format("/proc/self/fd/{}/{}", rules.folder, rules.name_of(path));
 }
 
-// A name that is written through, not renamed over, must not lead to what somebody else has chosen: as root, a link to
-// /proc/PID/fd/N of another user's process would open whatever that process can read.
+// A target that is written directly must not be another user's choice: as root, a link to /proc/PID/fd/N of another
+// user's process would open any file that the process can read.
 int own_descriptor_of(const std::string& path, const WriteRules& rules) {
   const ProcEntry entry = proc_entry(held_path(path, rules));
-  if (entry.by_others) throw WriteError(fmt::format("{}: leads through a link that another user made", visible(path)));
+  if (entry.by_others)
+    throw WriteError(fmt::format("{}: the path goes through a link that another user made", visible(path)));
   if (entry.found && entry.own_descriptor < 0)
-    throw WriteError(fmt::format("{}: leads to a file of the kernel, or of another process", visible(path)));
+    throw WriteError(fmt::format("{}: the path leads to a file of the kernel or of another process", visible(path)));
   return entry.own_descriptor;
 }
 
-// Written to where it stands: by a copy of the descriptor, since opening it anew would begin at the start of a file
-// that others are writing.
+// Written by a copy of the descriptor: opening the file again would start at offset 0 of a file that others write.
 int open_through(const std::string& path, const WriteRules& rules) {
   const int own = own_descriptor_of(path, rules);
   if (own >= 0) return ::fcntl(own, F_DUPFD_CLOEXEC, 0);
@@ -100,17 +99,17 @@ int open_through(const std::string& path, const WriteRules& rules) {
 void write_synced(Descriptor& file, std::string_view content, const std::string& path) {
   write_all(file.get(), content, path);
   if (retried([&] { return ::fsync(file.get()); }) != 0) cannot_write(path, "sync", errno);
-  // Interrupted or not, it is closed, and its content is on the disk already.
+  // Even if interrupted, it is closed and its content is on the disk.
   if (file.close() != 0 && errno != EINTR) cannot_write(path, "close", errno);
 }
 
-constexpr std::string_view temporary_start = ".gpubench-";  // short: the target's name may be as long as names can be
+constexpr std::string_view temporary_start = ".gpubench-";  // short, to leave room for long target names
 constexpr std::string_view temporary_end = ".tmp";
 
 std::string unforeseen_name() {
   std::uint64_t number = 0;
   if (retried([&] { return ::getrandom(&number, sizeof number, 0); }) != sizeof number)
-    throw WriteError("cannot get random bytes for the name of a file");
+    throw WriteError("cannot get random bytes for a file name");
   return fmt::format("{:016x}", number);
 }
 
@@ -121,8 +120,8 @@ bool is_temporary(std::string_view name) {
          name.substr(temporary_start.size(), number_digits).find_first_not_of("0123456789abcdef") == name.npos;
 }
 
-// A writer holds a lock on its temporary file, and a kill releases it. The minute is for files that are not locked yet,
-// and for file systems whose locks are local to one machine.
+// A writer holds a lock on its temporary file; a kill releases it. The minute covers files before their lock, and file
+// systems whose locks are local to one machine.
 bool is_leftover(int folder, const char* name) {
   constexpr std::time_t grace_s = 60;
   struct stat status {};
@@ -147,7 +146,7 @@ void remove_leftovers(int folder) {
   }
 }
 
-// A file's folder, the same one from check to rename, and the file's name in it.
+// A file's name and folder; the folder stays the same from check to rename.
 struct Place {
   Place(const std::string& file, const WriteRules& rules)
       : path(file),
@@ -165,7 +164,7 @@ struct Place {
   int folder;
 };
 
-// A file of our own; removed unless it was kept.
+// A new file; removed unless kept.
 class NewFile {
  public:
   /// `target`: the path that messages name. `folder` outlives the file.
@@ -175,7 +174,7 @@ class NewFile {
         name_(fmt::format("{}{}{}", start, unforeseen_name(), end)),
         file_(::openat(folder, name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)) {
     if (file_.get() < 0) cannot_write(target_, attempt, errno);
-    // For is_leftover(), until the file has its name; a file system may have no locks.
+    // For is_leftover(), until the file has its name; not every file system has locks.
     lock_ = Descriptor(::fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
     (void)::flock(lock_.get(), LOCK_EX | LOCK_NB);
   }
@@ -202,7 +201,7 @@ class NewFile {
   }
 
  private:
-  // False with errno. Some network file systems know no rename that replaces nothing, but hard links.
+  // False with errno. Some network file systems have no rename without replacement, only hard links.
   [[nodiscard]] bool moved_to_free(const std::string& name) const {
     if (::renameat2(folder_, name_.c_str(), folder_, name.c_str(), RENAME_NOREPLACE) == 0) return true;
     if (errno != EINVAL && errno != ENOSYS) return false;
@@ -218,7 +217,7 @@ class NewFile {
   bool kept_ = false;
 };
 
-// Removes leftovers first: the disk may be full.
+// Removes leftovers first, because the disk may be full.
 NewFile temporary_in(const Place& place) {
   remove_leftovers(place.folder);
   return {place.folder, place.path, temporary_start, temporary_end, "create a file next to it"};
@@ -341,7 +340,7 @@ Descriptor open_folder(const std::string& path, const std::string& named) {
     if (::geteuid() == 0 && status.st_uid != 0)
       throw WriteError(
           fmt::format("{}: cannot open the folder: it is a link of another user; name its target", visible(path)));
-    std::string target(PATH_MAX, '\0');  // of the link that was checked: its name may be another's by now
+    std::string target(PATH_MAX, '\0');  // of the checked link: another may have its name by now
     if (::readlinkat(folder.get(), "", target.data(), target.size() - 1) < 0) target.clear();
     folder = Descriptor(::openat(above.get(), target.c_str(), flags));
     if (folder.get() < 0) cannot_write(named, "open the folder", errno);

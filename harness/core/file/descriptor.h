@@ -1,4 +1,3 @@
-// An open file of this process.
 #pragma once
 
 #include <unistd.h>
@@ -8,7 +7,7 @@
 
 namespace gpubench {
 
-/// Closed when destroyed; negative: there is none.
+/// Owns an open file; negative: none.
 class Descriptor {
  public:
   explicit Descriptor(int fd = -1) : fd_(fd) {}
@@ -27,7 +26,7 @@ class Descriptor {
   int fd_;
 };
 
-/// Calls until no signal interrupts it.
+/// Repeats a call that a signal interrupts.
 auto retried(const auto& call) {
   auto result = call();
   while (result < 0 && errno == EINTR) result = call();

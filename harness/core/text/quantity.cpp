@@ -25,7 +25,7 @@ std::string three_digits(double value) {
   return fmt::format("{:.0f}", value);
 }
 
-// The largest prefix at which the rounded number still has a digit before the point.
+// Uses the largest prefix that leaves the rounded number a digit before the point.
 std::string scaled(double value, std::span<const Prefix> prefixes, std::string_view unit) {
   if (!std::isfinite(value)) return fmt::format("{}", value);
   const Prefix* chosen = &prefixes.front();
@@ -38,7 +38,7 @@ std::string scaled(double value, std::span<const Prefix> prefixes, std::string_v
 }  // namespace
 
 std::string format_quantity(double value, std::string_view unit) {
-  if (value == 0.0) return fmt::format("0 {}", unit);  // an exact nothing: a copy computes 0 FLOP
+  if (value == 0.0) return fmt::format("0 {}", unit);  // exact zero: a copy computes 0 FLOP
   if (std::fabs(value) < 0.9995) return fmt::format("{:.3g} {}", value, unit);
   return scaled(value, decimal_prefixes, unit);
 }

@@ -13,7 +13,6 @@ std::string without_trailing_blanks(std::string line) {
   return line;
 }
 
-// Blanks around a word take no colour.
 std::string painted_word(const std::string& cell, Tone tone, const ConsoleStyle& style) {
   const std::size_t first = cell.find_first_not_of(' ');
   if (tone == Tone::plain || first == std::string::npos) return cell;

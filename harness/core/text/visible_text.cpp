@@ -40,8 +40,7 @@ bool steers(std::uint32_t c) {
          within(c, 0x2066, 0x2069);
 }
 
-// The byte order mark, noncharacters (XML 1.0 has no U+FFFE and U+FFFF either) and tags, which can hide whole
-// sentences.
+// The byte order mark, noncharacters (XML 1.0 excludes U+FFFE and U+FFFF too) and tags, which can hide sentences.
 bool hides(std::uint32_t c) {
   return c == 0xfeff || (c & 0xfffeU) == 0xfffe || within(c, 0xfdd0, 0xfdef) || within(c, 0xe0000, 0xe007f);
 }
@@ -147,8 +146,8 @@ std::string xml_lines(std::string_view text) {
   }
 }
 
-// Numeric entities: a backslash does not protect a pipe in every renderer, nor an @ or a bare address in any. GitHub
-// looks for mentions and numbers of issues in what is left after that, so a space of no width follows their signs.
+// Numeric entities: not every renderer honours a backslash before a pipe, and none before an @ or a bare address.
+// GitHub then looks for mentions and issue numbers, so a zero-width space follows their signs.
 std::string markdown_cell(std::string_view text) {
   std::string cell = replaced(text, [](char c) -> std::string_view {
     switch (c) {
@@ -191,7 +190,7 @@ std::string csv_cell(std::string_view text) {
   return quoted + "\"";
 }
 
-// The format could hold every character but quotes and line ends; people look at it on terminals, though.
+// The format allows every character except quotes and line ends, but people read it on terminals.
 std::string prometheus_label(std::string_view text) {
   return replaced(text, [](char c) { return c == '\\' ? "\\\\" : c == '"' ? "\\\"" : ""; });
 }

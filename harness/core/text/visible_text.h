@@ -1,5 +1,5 @@
-// Untrusted text made safe for where it goes: device names, library messages and file contents never steer a terminal,
-// and stay text in every other sink: no markup, no command, no formula, no second line.
+// Untrusted text (device names, library messages, file contents) made safe for each sink: no terminal control, markup,
+// command, formula or second line.
 #pragma once
 
 #include <string>
@@ -8,33 +8,30 @@
 namespace gpubench {
 
 /// Control characters (C0, DEL, C1), bidirectional controls, invisible characters (byte order marks, tags,
-/// noncharacters) and bytes that are not UTF-8 become \xNN, one per byte; everything else stays. The result is one
-/// line.
+/// noncharacters) and bytes that are not UTF-8 become \xNN, one per byte. The result is one line.
 [[nodiscard]] std::string printable(std::string_view text);
 
-/// printable(), and no command on any line of a log: GitHub's runner takes `##[` anywhere for one, and `::` after no
-/// more than white space (actions/runner, ActionCommand.cs). That `[` is written as \xNN, and so is the first `:`
-/// unless a word ends before it, as in `cutlass::gemm`: lines may be wrapped at any blank.
+/// printable(), without a command on any line of a log: GitHub's runner accepts `##[` anywhere, and `::` after only
+/// white space (actions/runner, ActionCommand.cs). That `[` becomes \xNN, and so does the first `:` unless a word ends
+/// before it, as in `cutlass::gemm`: lines may be wrapped at any blank.
 [[nodiscard]] std::string visible(std::string_view text);
 
-/// At most `max_bytes` of `text`; what is cut ends in "..." after a whole code point.
+/// At most `max_bytes` of `text`, cut after a whole code point, with "...".
 [[nodiscard]] std::string shortened(std::string_view text, std::size_t max_bytes);
 
-/// Columns that `text` takes on a terminal, one per code point. ANSI colours must not be in it yet.
+/// Columns of `text` on a terminal, one per code point. `text` must not contain ANSI colours.
 [[nodiscard]] int columns(std::string_view text);
 
-/// The part of `text` that takes at most `most` columns.
+/// The longest prefix of `text` of at most `most` columns.
 [[nodiscard]] std::string_view first_columns(std::string_view text, int most);
 
-// One function per sink.
-
-/// Text of an XML 1.0 element or of an attribute in double quotes. Characters that XML cannot hold are made visible.
+/// Text of an XML 1.0 element or double-quoted attribute. Characters invalid in XML are made visible.
 [[nodiscard]] std::string xml_text(std::string_view text);
 
-/// The same for text of our own of several lines, which stay lines: whatever is untrusted in it is printable() already.
+/// xml_text() that keeps line ends: untrusted parts must already be printable().
 [[nodiscard]] std::string xml_lines(std::string_view text);
 
-/// A cell of a Markdown table, GitHub's too: nothing in it is markup, HTML, a link, a mention or an end of the cell.
+/// A cell of a Markdown table, also for GitHub: no markup, HTML, link, mention or end of the cell.
 [[nodiscard]] std::string markdown_cell(std::string_view text);
 
 /// The message of a GitHub workflow command (::error ...::message).
@@ -42,11 +39,11 @@ namespace gpubench {
 /// The value of a property of such a command (title=...).
 [[nodiscard]] std::string github_property(std::string_view text);
 
-/// A cell of CSV (RFC 4180) on one line, quoted where needed. Table programs may run what starts as a formula does: an
-/// apostrophe before it says that it is text (OWASP, "CSV Injection"); so too before an apostrophe that was there.
+/// A CSV cell (RFC 4180) on one line, quoted if needed. Spreadsheets may run text that starts like a formula: an
+/// apostrophe is put before it (OWASP, "CSV Injection"), and before an existing apostrophe.
 [[nodiscard]] std::string csv_cell(std::string_view text);
 
-/// The value of a label in Prometheus' text format, without its quotes.
+/// A label value in Prometheus' text format, without its quotes.
 [[nodiscard]] std::string prometheus_label(std::string_view text);
 
 }  // namespace gpubench

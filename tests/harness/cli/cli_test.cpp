@@ -558,7 +558,7 @@ TEST_F(Cli, DoctorTellsLibrariesAndEveryGpu) {
   EXPECT_EQ(cli_.run("doctor"), 0);
   const std::string text = cli_.out.str();
   EXPECT_THAT(text, HasSubstr("ok         cudnn 9.19.0 from /somewhere/libcudnn.so.9\n"));
-  EXPECT_THAT(text, HasSubstr("warn D110  gpu 0: held back by heat now (31 C)\n"));
+  EXPECT_THAT(text, HasSubstr("warn D110  gpu 0: throttled by heat now (31 C)\n"));
   EXPECT_THAT(
       text,
       HasSubstr(

@@ -31,10 +31,10 @@ TEST_F(ShapesRun, EachShapeIsACaseAndItsCallsAreSummedUpEverywhere) {
   Captured cli;
   cli.script = "clock=1000";  // ns per run
   EXPECT_EQ(cli.run(words()), 0) << cli.err.str();
-  EXPECT_THAT(cli.err.str(), HasSubstr("note: my.json: 3 calls left out: sim/last is not there in bf16\n"));
+  EXPECT_THAT(cli.err.str(), HasSubstr("note: my.json: 3 calls left out: sim/last is not available in bf16\n"));
   EXPECT_THAT(cli.out.str(),
               AllOf(HasSubstr("tiny, 24 calls"), HasSubstr("All calls of my.json, one after another"),
-                    HasSubstr("26 calls of 2 shapes\n  3 calls left out: sim/last is not there in bf16\n")));
+                    HasSubstr("26 calls of 2 shapes\n  3 calls left out: sim/last is not available in bf16\n")));
   const Json report = read_json_file("o/report.json");
   EXPECT_EQ(schema_errors(report), "");
   ASSERT_EQ(report["gpubench"]["cases"].size(), 2);
@@ -67,7 +67,7 @@ TEST_F(ShapesRun, AListIsListedAndRefusedBeforeAnythingRuns) {
   const Json cases = parse_json(list.out, "list");
   EXPECT_EQ(cases["cases"][0]["calls"], 24);
   write("bad.txt", "--reset\n3x4:5x6\n");
-  EXPECT_THAT(exits(2, ran("run --shapes bad.txt")).err, HasSubstr("bad.txt:2: '3x4:5x6' is no matrix product"));
+  EXPECT_THAT(exits(2, ran("run --shapes bad.txt")).err, HasSubstr("bad.txt:2: '3x4:5x6' is not a matrix product"));
   EXPECT_THAT(refusal_of("run --shapes ."), HasSubstr(".: expected a file"));
   EXPECT_THAT(refusal_of("run --shapes no.log"), HasSubstr("no.log"));
 }

@@ -1,4 +1,3 @@
-// Case ids, which outlive every machine and version.
 #include "harness/core/case.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +28,7 @@ TEST(Case, ModesStandBetweenRecipeAndRanks) {
   EXPECT_EQ(c.id_without_ranks(), "gemm/linear_forward/m=8192,n=2304,k=768/bf16/warm/virtual");
 }
 
-TEST(Case, LabelTierAndCacheAreNoPartOfTheIdentity) {
+TEST(Case, LabelTierAndCacheAreNotPartOfTheIdentity) {
   Case c = linear();
   c.label = "GPT-2 qkv";
   c.tier = Tier::large;

@@ -8,7 +8,7 @@
 namespace gpubench {
 namespace {
 
-TEST(RankBarrier, NobodyLeavesBeforeAllHaveCome) {
+TEST(RankBarrier, NoRankLeavesBeforeAllHaveArrived) {
   constexpr int ranks = 4;
   constexpr int meetings = 500;
   for (const int spins : {0, 1000}) {
@@ -33,7 +33,7 @@ TEST(RankBarrier, NobodyLeavesBeforeAllHaveCome) {
   }
 }
 
-TEST(RankBarrier, TellsWhoWaitsAndStopEndsTheWait) {
+TEST(RankBarrier, ReportsWaitingRanksAndStopEndsTheWait) {
   RankBarrier barrier(3, 10);
   std::atomic<int> stopped{0};
   std::vector<std::thread> threads;
@@ -52,7 +52,7 @@ TEST(RankBarrier, TellsWhoWaitsAndStopEndsTheWait) {
   barrier.stop();
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(stopped, 2);
-  EXPECT_THROW(barrier.arrive(1), RanksStopped);  // and those that come later do not wait either
+  EXPECT_THROW(barrier.arrive(1), RanksStopped);  // later arrivals don't wait either
 
   barrier.reset();
   std::thread other([&] { barrier.arrive(0); });
@@ -77,7 +77,7 @@ TEST(Progress, AWaiterGoesOnAtItsGoalAndNotBefore) {
   progress.advance();
   waiter.join();
   EXPECT_TRUE(reached);
-  progress.wait_for(2, 0);  // long past: no wait
+  progress.wait_for(2, 0);  // already reached
 
   progress.stop();
   EXPECT_THROW(progress.wait_for(1, 0), RanksStopped);

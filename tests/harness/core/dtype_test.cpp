@@ -1,4 +1,3 @@
-// Storage types: every bit pattern of the narrow ones, every midpoint between neighbours.
 #include "harness/core/dtype.h"
 
 #include <gtest/gtest.h>
@@ -29,8 +28,7 @@ std::uint64_t stored_bits(DType type, double value) {
   return bits;
 }
 
-// What the formats are, from their specifications (IEEE 754-2019; OCP 8-bit floating point 1.0; OCP microscaling
-// formats 1.0 for e2m1; bf16 is half of f32).
+// From IEEE 754-2019, OCP 8-bit floating point 1.0, and OCP microscaling formats 1.0 for e2m1; bf16 is half of f32.
 struct Narrow {
   DType type;
   int bits;
@@ -56,8 +54,8 @@ TEST(DType, TheLargestFiniteNumbersAreThoseOfTheSpecifications) {
   EXPECT_EQ(largest_finite(DType::f4_e2m1), 6.0);
 }
 
-// Positive numbers of a format are consecutive bit patterns: 2^fraction equal steps per binade, the first binade twice
-// (subnormals). So the sequence can be rebuilt by adding steps, without decoding any bits.
+// Positive numbers of a format are consecutive bit patterns: 2^fraction equal steps per binade, twice in the first
+// binade (subnormals). This rebuilds the sequence without decoding bits.
 TEST(DType, EveryPatternOfNarrowTypesIsTheNextStepUpFromTheOneBefore) {
   for (const Narrow& n : narrow_types) {
     double value = 0.0;
@@ -95,7 +93,7 @@ TEST(DType, EveryPatternBeyondTheLargestIsInfinityOrNaN) {
   }
 }
 
-TEST(DType, EveryMidpointRoundsToTheEvenNeighbourAndAHairBesideItToTheNearerOne) {
+TEST(DType, MidpointsRoundToTheEvenNeighbourAndOthersToTheNearerOne) {
   for (const Narrow& n : narrow_types) {
     for (std::uint64_t bits = 0; bits < n.largest; ++bits) {
       const double low = number_of(n.type, bits);
@@ -110,8 +108,8 @@ TEST(DType, EveryMidpointRoundsToTheEvenNeighbourAndAHairBesideItToTheNearerOne)
   }
 }
 
-TEST(DType, WhatRoundsPastTheLargestOverflows) {
-  // Halfway to the next step the tie goes up, because the largest number of each format is odd (e4m3: even, 0x7e).
+TEST(DType, RoundingPastTheLargestOverflows) {
+  // The tie halfway to the next step goes up, because the largest number of each format is odd (e4m3: even, 0x7e).
   EXPECT_EQ(round_to(DType::f16, std::nextafter(65520.0, 0.0)), 65504.0);
   EXPECT_EQ(round_to(DType::f16, 65520.0), infinity);
   EXPECT_EQ(round_to(DType::f16, -65520.0), -infinity);
@@ -202,7 +200,7 @@ TEST(DType, PoisonIsANaNThatNoStoreProduces) {
   }
 }
 
-TEST(DType, PoisonTouchesNothingBesideItsElement) {
+TEST(DType, PoisonChangesOnlyItsElement) {
   for (const DType type :
        {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8_e4m3, DType::f8_e5m2, DType::i32, DType::u8}) {
     std::array<std::byte, 9> bytes{};
@@ -212,7 +210,7 @@ TEST(DType, PoisonTouchesNothingBesideItsElement) {
   }
 }
 
-// The sixteen numbers as the specification lists them, two in each byte: the even index in the low half.
+// The sixteen numbers as specified, two per byte: the even index in the low half.
 TEST(DType, TwoElementsOfFourBitsShareAByteAndLeaveEachOtherAlone) {
   const std::array<double, 8> numbers{0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0};
   for (std::uint64_t low = 0; low < 16; ++low) {

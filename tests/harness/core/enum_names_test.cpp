@@ -7,7 +7,7 @@
 namespace gpubench {
 namespace {
 
-// The last value shows that no name before it is missing or too much.
+// The last value shows that no earlier name is missing or superfluous.
 TEST(EnumNames, TheLastValueOfEachEnumerationHasTheLastName) {
   EXPECT_EQ(name(DType::u8), "u8");
   EXPECT_EQ(name(Role::scalar), "scalar");

@@ -1,4 +1,4 @@
-// Hashes are part of the identity of every fill: their values may never change.
+// Hash values are part of the identity of every fill and may never change.
 #include "harness/core/hash.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace gpubench {
 namespace {
 
-// The first three numbers of SplitMix64 from seed 0, as its authors' code prints them.
+// The first three numbers of SplitMix64 from seed 0, printed by its authors' code.
 TEST(Hash, MixIsSplitMix64) {
   constexpr std::uint64_t golden = 0x9e3779b97f4a7c15ULL;
   EXPECT_EQ(mix(0), 0xe220a8397b1dcdafULL);
@@ -16,7 +16,7 @@ TEST(Hash, MixIsSplitMix64) {
   EXPECT_EQ(mix(2 * golden), 0x06c45d188009454fULL);
 }
 
-// FNV-1a test vectors of its authors: "" is the offset basis, "a" and "foobar" as listed there.
+// FNV-1a test vectors of its authors.
 TEST(Hash, TextIsHashedByFnv1aThenMixed) {
   EXPECT_EQ(hash(""), mix(0xcbf29ce484222325ULL));
   EXPECT_EQ(hash("a"), mix(0xaf63dc4c8601ec8cULL));
@@ -33,8 +33,8 @@ TEST(Hash, AStreamDependsOnKeyAndIndexAlone) {
   EXPECT_NE(hash_at(7, 11), hash_at(11, 7));
 }
 
-// Flipping one input bit should flip each output bit about half the time: over 64 x 64 trials the mean of flipped bits
-// is 32 with a standard deviation of 4 / 64 = 0.0625; half a bit is eight of them.
+// One flipped input bit should flip half of the output bits: over 64 x 64 trials the mean is 32 with standard deviation
+// 4 / 64 = 0.0625. The tolerance of half a bit is eight of these.
 TEST(Hash, EveryInputBitMovesHalfOfTheOutput) {
   double flipped = 0.0;
   for (std::uint64_t x = 0; x < 64; ++x) {

@@ -1,4 +1,3 @@
-// Meshes: which ranks make up a group, and where a part of a tensor lies in the whole.
 #include "harness/core/mesh.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +17,7 @@ using testing::ElementsAre;
 // Ranks by (dp, tp): 0 = (0, 0), 1 = (0, 1), 2 = (0, 2), 3 = (1, 0), 4 = (1, 1), 5 = (1, 2).
 Mesh two_by_three() { return Mesh({{"dp", 2}, {"tp", 3}}); }
 
-TEST(Mesh, AGroupIsWhoDiffersAlongItsAxisOnly) {
+TEST(Mesh, AGroupHasTheRanksThatDifferAlongItsAxisOnly) {
   const Mesh mesh = two_by_three();
   EXPECT_EQ(mesh.ranks(), 6);
   EXPECT_THAT(mesh.group(4, "tp").members(), ElementsAre(3, 4, 5));
@@ -63,7 +62,6 @@ TEST(RankGroup, IsShortInWords) {
   EXPECT_EQ(RankGroup({0, 1, 2, 3, 5}).to_string(), "0, 1, 2, 3, 5");
 }
 
-/// Part of a tensor on rank (dp, tp) of `two_by_three`, spread as told.
 TensorSpec part_on(int dp, int tp, std::vector<AxisSpread> spread, const Shape& shape) {
   TensorSpec spec = tensor("x", DType::f32, shape, Role::input);
   for (AxisSpread& one : spread) {

@@ -1,4 +1,3 @@
-// An op's attributes and operands, as it declares them once.
 #include "harness/core/op_kind.h"
 
 #include <gmock/gmock.h>
@@ -54,7 +53,7 @@ struct Everything {
 
 constexpr OpKind declared{"product", "a b bias? g* m*", "c"};
 
-TEST(Attributes, TheTextSaysWhatDiffersFromTheDefault) {
+TEST(Attributes, TheTextListsDifferencesFromTheDefault) {
   Everything e;
   e.axes = {7};
   EXPECT_EQ(Attributes(e).to_string(), "corner=upper");
@@ -71,7 +70,7 @@ TEST(Attributes, TheTextSaysWhatDiffersFromTheDefault) {
   EXPECT_EQ(Attributes{}.to_string(), "");
 }
 
-TEST(Attributes, AreListedWithTheirValuesWhateverTheTextLeavesOut) {
+TEST(Attributes, AreListedWithTheirValuesEvenIfTheTextOmitsThem) {
   const std::vector<Attribute> list = Attributes(Everything{}).list();
   ASSERT_EQ(list.size(), 9U);
   EXPECT_EQ(list[0].name, "flag");
@@ -140,7 +139,7 @@ TEST(Attributes, SayWhichWordsTheyTake) {
   EXPECT_EQ(list[7].words, (std::vector<std::string_view>{"upper", "lower"}));
 }
 
-TEST(Attributes, AnUnknownNameOrAValueOfAnotherKindIsAUsageErrorSayingWhatIsExpected) {
+TEST(Attributes, AnUnknownNameOrAnInvalidValueIsAUsageErrorWithTheExpectedOnes) {
   EXPECT_EQ(refusal(with_attributes, {"alhpa", 1.0}),
             "product: no attribute 'alhpa'; expected one of: flag, stride, alpha, axes, order, causal, kind, corner, "
             "factor");

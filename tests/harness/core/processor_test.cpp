@@ -24,7 +24,7 @@ TEST(Processor, WithANameInTheFileHasThatName) {
             "Made Up CPU");
 }
 
-TEST(Processor, OfWhichTheFileSaysNothingHasNoName) {
+TEST(Processor, AnEmptyFileGivesNoName) {
   for (const std::string text :
        {"", "\n\n", "model name", "model name:", "CPU part : 0xd0c\n", "CPU implementer: 0x41\n"})
     EXPECT_EQ(processor_model(text), "") << text;

@@ -1,4 +1,3 @@
-// Programs: who produces what, which bytes values share, and what must therefore wait for what.
 #include "harness/core/program.h"
 
 #include <gmock/gmock.h>
@@ -104,7 +103,7 @@ TEST(Program, APartLiesAtItsFirstElement) {
   EXPECT_EQ(p.value(part).offset_bytes, 8);
   EXPECT_EQ(p.value(part).storage, p.value(whole).storage);
   EXPECT_TRUE(p.available(part));  // the source's storage is filled whole
-  EXPECT_EQ(p.bytes(), 96);        // and counted once
+  EXPECT_EQ(p.bytes(), 96);        // counted once
 }
 
 TEST(Program, AWholeIsAvailableOnceAllItsPartsAre) {
@@ -170,8 +169,8 @@ TEST(Program, ADirectWriteAfterReadIsADependencyWithoutAnyDataFlow) {
   EXPECT_THAT(p.dependencies(), ElementsAre(IsEmpty(), ElementsAre(0)));
 }
 
-// What must be done before what, by the definition and for every pair of `ops`: one of them writes bytes that the other
-// reads or writes, or another op lies between them.
+// Order by definition, for every pair of `ops`: one writes bytes that the other reads or writes, or a third op lies
+// between them.
 std::vector<std::vector<bool>> order_by_pairs(const Program& p, std::span<const int> ops) {
   const auto touch = [&p](std::span<const ValueId> a, std::span<const ValueId> b) {
     for (const ValueId x : a) {
@@ -207,7 +206,6 @@ std::vector<std::vector<bool>> order_of(const std::vector<std::vector<int>>& wai
   return before;
 }
 
-// Sources, new values, newer versions, parts of one storage under several names, parts of parts.
 Program random_program(unsigned seed) {
   std::minstd_rand random(seed);
   const auto below = [&random](std::size_t n) { return static_cast<std::size_t>(random()) % n; };
@@ -263,7 +261,7 @@ TEST(Program, OpsThatAreLeftOutTakeNoOtherOrderWithThem) {
   }
 }
 
-TEST(Program, WhatComesAfterAnOverwriteWaitsForThatAlone) {
+TEST(Program, OpsAfterAnOverwriteWaitForThatAlone) {
   Program p;
   ValueId sum = p.add(f32("sum"));
   for (int i = 0; i < 3; ++i) {
@@ -277,7 +275,7 @@ TEST(Program, WhatComesAfterAnOverwriteWaitsForThatAlone) {
                                             ElementsAre(3), ElementsAre(3, 4)));
 }
 
-TEST(Program, WhatComesAfterAnOverwriteOfAllPartsWaitsForThatAlone) {
+TEST(Program, OpsAfterAnOverwriteOfAllPartsWaitForThatAlone) {
   Program p;
   const ValueId x = p.add(f32("x"));
   const ValueId whole = p.reserve(f32("whole", {4, 6}));
@@ -288,7 +286,7 @@ TEST(Program, WhatComesAfterAnOverwriteOfAllPartsWaitsForThatAlone) {
   EXPECT_THAT(p.dependencies(), ElementsAre(IsEmpty(), ElementsAre(0), ElementsAre(1)));
 }
 
-TEST(Program, KnowsWhoReadsAValue) {
+TEST(Program, KnowsTheReadersOfAValue) {
   Program p;
   const ValueId x = p.add(f32("x"));
   const ValueId half = p.part(x, f32("half", {2}), 0);
@@ -335,10 +333,10 @@ TEST(Program, StorageThatTheTimedOpsOverwriteIsState) {
   op(p, "updates", {w, y}, {p.update(w, "w'")});
   EXPECT_TRUE(p.is_state(p.value(w).storage));
   EXPECT_FALSE(p.is_state(p.value(x).storage));
-  EXPECT_FALSE(p.is_state(p.value(y).storage));  // made anew by each replay
+  EXPECT_FALSE(p.is_state(p.value(y).storage));  // rewritten by each replay
 }
 
-TEST(Program, WhatASetUpOpMadeAndATimedOpOverwritesIsState) {
+TEST(Program, ResultsOfSetUpOpsThatTimedOpsOverwriteAreState) {
   Program p;
   const ValueId x = p.add(f32("x"));
   const ValueId y = p.reserve(f32("y"));

@@ -1,4 +1,3 @@
-// Recipes and attributes: what a case's precision and an op's constants mean.
 #include "harness/core/recipe.h"
 
 #include <gmock/gmock.h>
@@ -34,7 +33,7 @@ TEST(Recipe, Tf32KeepsF32TensorsAndRoundsWhatProductsRead) {
   EXPECT_EQ(recipe("f32").math.inputs, Math::Inputs::exact);
 }
 
-TEST(Recipe, EightBitRecipesQuantizeWhatProductsReadAndNothingElse) {
+TEST(Recipe, EightBitRecipesQuantizeOnlyOperandsOfProducts) {
   const Recipe& f8 = recipe("f8_hybrid");
   EXPECT_EQ(f8.tensor, DType::bf16);
   EXPECT_EQ(f8.operand, DType::f8_e4m3);
@@ -48,7 +47,7 @@ TEST(Recipe, EightBitRecipesQuantizeWhatProductsReadAndNothingElse) {
   }
 }
 
-TEST(Recipe, AnApproximateTanhIsARecipeOfItsOwnAndNoOtherHasOne) {
+TEST(Recipe, OnlyOneRecipeHasAnApproximateTanh) {
   Math declared = recipe("bf16").math;
   declared.approximate_tanh = true;
   EXPECT_EQ(recipe("bf16_approx_tanh").math, declared);

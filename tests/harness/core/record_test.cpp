@@ -1,4 +1,3 @@
-// Verdicts, and how reliable a time is.
 #include "harness/core/record.h"
 
 #include <gtest/gtest.h>
@@ -32,8 +31,6 @@ TEST(Record, NothingIsAPassByDefault) {
   EXPECT_NE(CaseRecord{}.verdict, Verdict::pass);
 }
 
-// How reliable a time is.
-
 Summary timed(double low, double median, double high) {
   Summary s;
   s.rounds = 3;
@@ -51,7 +48,7 @@ TEST(Reliability, TheLimitIsAQuarterOfTheMedian) {
   EXPECT_FALSE(timing_unreliable(timed(100, 100, 100)));  // rounds that agree to the nanosecond
 }
 
-TEST(Reliability, ItGoesByTheIntervalWhateverTheFlagsSay) {
+TEST(Reliability, DependsOnTheIntervalNotOnTheFlags) {
   Summary wide = timed(10, 100, 190);
   EXPECT_TRUE(timing_unreliable(wide));
   Summary narrow = timed(99, 100, 101);
@@ -75,7 +72,7 @@ TEST(Reliability, OneRoundHasNoIntervalAndIsUnreliable) {
   EXPECT_TRUE(timing_unreliable(one));
 }
 
-TEST(Reliability, AnIntervalThatIsNoNumberIsUnreliable) {
+TEST(Reliability, AnIntervalThatIsNotANumberIsUnreliable) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double infinite = std::numeric_limits<double>::infinity();
   EXPECT_TRUE(timing_unreliable(timed(nan, 100, 100)));
@@ -83,9 +80,9 @@ TEST(Reliability, AnIntervalThatIsNoNumberIsUnreliable) {
   EXPECT_TRUE(timing_unreliable(timed(100, 0, 100)));
 }
 
-TEST(Reliability, WhatWasNotTimedIsNotInDoubt) { EXPECT_FALSE(timing_unreliable(Summary{})); }
+TEST(Reliability, AnUntimedCaseIsNotUnreliable) { EXPECT_FALSE(timing_unreliable(Summary{})); }
 
-// 100 +- 10: a share is off by 0.1 sqrt(2) = 14.1% of itself. 25 points are reached at 0.25 / 0.1414 = 1.768.
+// 100 +- 10: a share is off by 0.1 sqrt(2) = 14.1% of itself. 0.25 / 0.1414 = 1.768 steps reach 25 points.
 TEST(Reliability, AShareThatCanBeOffByAQuarterOfTheWholeIsUnknown) {
   const Summary whole = timed(90, 100, 110);
   EXPECT_TRUE(share_is_reliable(0.5, whole));
@@ -103,7 +100,7 @@ CaseRecord step_with(double remainder, Summary summary) {
 }
 
 // Ops that take 1.7 steps alone, off by 0.24; and 19.06 steps, off by 2.7.
-TEST(Reliability, ARemainderIsToldUnlessItsUncertaintySwallowsIt) {
+TEST(Reliability, ARemainderIsShownUnlessItsUncertaintyIsLarger) {
   EXPECT_EQ(reliable_remainder(step_with(-0.7, timed(90, 100, 110))), -0.7);
   EXPECT_EQ(reliable_remainder(step_with(0.12, timed(90, 100, 110))), 0.12);
   EXPECT_FALSE(reliable_remainder(step_with(-18.06, timed(90, 100, 110))).has_value());
@@ -122,7 +119,7 @@ CaseRecord ranks_with(double exposed, Summary summary) {
   return record;
 }
 
-// Computing alone takes 1.1 steps, off by 0.156: it may well be all of the step. 1.2 steps, off by 0.17, cannot be.
+// Computing alone takes 1.1 steps, off by 0.156: possibly the whole step. 1.2 steps, off by 0.17, cannot be.
 TEST(Reliability, ExposedCommunicationBelowNothingIsUnknownBeyondItsUncertainty) {
   EXPECT_EQ(reliable_exposed(ranks_with(0.2, timed(90, 100, 110))), 0.2);
   EXPECT_EQ(reliable_exposed(ranks_with(-0.1, timed(90, 100, 110))), -0.1);

@@ -22,7 +22,7 @@ TEST(RowView, PartsOfAWiderRowKeepItsStride) {
   EXPECT_EQ(row_view(strided({4, 1, 8}, {24, 999, 1})), (RowView{4, 8, 24}));  // an axis of one may stride anyhow
 }
 
-TEST(RowView, WhatIsNotEvenlySpacedRowsHasNone) {
+TEST(RowView, UnevenlySpacedRowsHaveNone) {
   EXPECT_EQ(row_view(strided({3, 5}, {1, 3})), std::nullopt);         // transposed
   EXPECT_EQ(row_view(strided({2, 3, 5}, {20, 5, 1})), std::nullopt);  // a gap after each three rows
   TensorSpec blocked = tensor("x", DType::f32, {4, 32}, Role::activation);

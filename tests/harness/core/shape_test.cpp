@@ -1,4 +1,3 @@
-// Shapes and layouts, with offsets worked out by hand.
 #include "harness/core/shape.h"
 
 #include <gtest/gtest.h>
@@ -59,7 +58,7 @@ TEST(Layout, OrderedListsAxesFromSlowestToFastest) {
   EXPECT_FALSE(layout.is_row_major(shape));
 }
 
-TEST(Layout, AnOrderThatIsNoPermutationIsRefused) {
+TEST(Layout, AnOrderThatIsNotAPermutationIsRefused) {
   EXPECT_THROW(static_cast<void>(Layout::ordered({2, 3}, std::array{0, 0})), ProgramError);
   EXPECT_THROW(static_cast<void>(Layout::ordered({2, 3}, std::array{0})), ProgramError);
 }

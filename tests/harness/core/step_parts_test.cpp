@@ -1,4 +1,3 @@
-// What a step is made of, by labels and roles.
 #include "harness/core/step_parts.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +20,7 @@ TEST(StepParts, ALayerIsTheFirstPartOfALabel) {
     EXPECT_EQ(layer_of(label), layer) << label;
 }
 
-TEST(StepParts, TheLayerOfAnOpIsSaidWhereThereAreSeveral) {
+TEST(StepParts, TheLayerOfAnOpIsNamedWhereThereAreSeveral) {
   Program p;
   const ValueId x = p.add(tensor("x", DType::f32, {4}, Role::input));
   const auto append = [&](const char* label) {
@@ -87,7 +86,7 @@ TEST(StepParts, WorkThatIsDoneTwiceIsNotTheModels) {
   EXPECT_EQ(utilization_name(c), "HFU");
 }
 
-// A step without an op set: op `name` reads and writes what it is given.
+// A step without an op set: op `name` reads and writes the given values.
 void op(Program& p, const char* name, std::vector<ValueId> inputs, std::vector<ValueId> outputs,
         Phase phase = Phase::timed) {
   static constexpr OpKind any{"any"};
@@ -95,7 +94,7 @@ void op(Program& p, const char* name, std::vector<ValueId> inputs, std::vector<V
   p.append({any, {}, Math{}, std::move(inputs), std::move(outputs), name});
 }
 
-TEST(StepParts, MemoryIsToldByWhatItIsFor) {
+TEST(StepParts, MemoryIsListedByPurpose) {
   Program p;
   const auto spec = [](const char* name, std::int64_t elements, Role role) {
     return tensor(name, DType::f32, {elements}, role);

@@ -17,7 +17,7 @@ std::vector<std::byte> counting(std::size_t bytes) {
   return content;
 }
 
-// By the definition, with Python's integers: words of bytes 0, 1, ... 36, the last term filled up with zeros.
+// Expected value from Python's integers: bytes 0, 1, ... 36, the last term padded with zeros.
 TEST(Fingerprint, IsTheSumOfItsTermsAndTheMixedLength) {
   EXPECT_EQ(fingerprint({}), 0xe220a8397b1dcdafULL);
   EXPECT_EQ(fingerprint(counting(37)), 0x331333e6f9c6b34fULL);
@@ -34,7 +34,7 @@ TEST(Fingerprint, ChangesWithEveryBitAndWithTheLength) {
   EXPECT_EQ(seen.size(), 2 + 8 * bytes.size());
 }
 
-// Faults come in twos as well: of signs (the highest bits of words), of one bit in two elements.
+// Also pairs of faults: two signs (the highest bits of words), one bit in two elements.
 TEST(Fingerprint, ChangesWithEveryTwoBits) {
   std::vector<std::byte> bytes(32, std::byte{0});
   const auto flip = [&](std::size_t bit) { bytes[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8)); };
@@ -51,7 +51,7 @@ TEST(Fingerprint, ChangesWithEveryTwoBits) {
   EXPECT_EQ(seen.size(), 256U * 255U / 2U);
 }
 
-TEST(Fingerprint, TellsEveryTwoSwappedBlocksApart) {
+TEST(Fingerprint, ChangesWithEveryTwoSwappedBlocks) {
   const std::vector<std::byte> bytes = counting(256);
   std::set<std::uint64_t> seen{fingerprint(bytes)};
   std::size_t swaps = 0;
@@ -98,7 +98,7 @@ TEST(ScanChunk, CountsEachElementOnceAndKeepsTheExtremeMagnitudes) {
   }
 }
 
-TEST(ScanChunk, OfOneByteAndOfIntegersTellsWhatTheirPatternsCan) {
+TEST(ScanChunk, ClassifiesTypesOfOneByteAndIntegersByTheirPatterns) {
   // e4m3 has no infinity, and its poison is its NaN without a sign; with a sign it is another NaN.
   const std::vector<unsigned char> e4m3{0x7f, 0xff, 0x7e, 0x81};
   EXPECT_EQ(scan_chunk(DType::f8_e4m3, reinterpret_cast<const std::byte*>(e4m3.data()), 4),

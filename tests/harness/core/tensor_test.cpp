@@ -1,4 +1,3 @@
-// Reading tensors by logical index, whatever their layout.
 #include "harness/core/tensor.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +10,7 @@
 namespace gpubench {
 namespace {
 
-// A tensor whose storage holds 0, 1, 2, ...: what is read is the offset that was read from.
+// A tensor whose storage holds 0, 1, 2, ...: each element is its offset.
 struct Counting {
   TensorSpec spec;
   std::vector<float> storage;

@@ -26,7 +26,7 @@ OpCall call() {
   return c;
 }
 
-TEST(ChoiceKey, SaysWhatAChoiceDependsOn) {
+TEST(ChoiceKey, ListsTheParametersOfAChoice) {
   EXPECT_EQ(choice_key(call(), operands()), "product; sums f32; bf16[8, 4] f32[8, 2]");
 }
 

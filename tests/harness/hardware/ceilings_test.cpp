@@ -24,7 +24,7 @@ DeviceInfo h200() {
   return device("NVIDIA H200", 132, {{"max_sm_mhz", "1980"}, {"max_memory_mhz", "3201"}, {"memory_bus_bits", "6144"}});
 }
 
-/// A passing case of one op that takes 1 ms; it rotates over enough copies to come from memory.
+/// A passing case of one op that takes 1 ms, with enough copies to come from memory.
 CaseRecord case_of(const std::string& kind, const std::string& recipe, double flop, double bytes) {
   CaseRecord record;
   record.c.suite = "suite";
@@ -102,11 +102,11 @@ TEST(Ceilings, EachRecipeHasItsOwnPeak) {
 
 TEST(Ceilings, ARateAboveThePeakIsAFinding) {
   EXPECT_THAT(after(h200(), case_of("gemm", "bf16", 1200e9, 4e8)).derived.peak->finding,
-              HasSubstr("1.2e+15 FLOP/s is above what the device can do"));
+              HasSubstr("1.2e+15 FLOP/s is above the device's limit"));
   EXPECT_THAT(after(h200(), case_of("copy", "f32", 0.0, 5.0e9)).derived.peak->finding, HasSubstr("B/s is above"));
 }
 
-// 132 x 4096 x 1.98e9 = 1070.5 TFLOP/s: above the sheet, which counts with 1830 MHz, but what the clock allows.
+// 132 x 4096 x 1.98e9 = 1070.5 TFLOP/s: above the sheet, which assumes 1830 MHz, but possible at this clock.
 TEST(Ceilings, AClockAboveTheSheetsMayGoBeyondTheSheet) {
   const CaseRecord record = after(h200(), case_of("gemm", "bf16", 1060e9, 4e8));
   EXPECT_EQ(record.derived.peak->finding, "");
@@ -114,7 +114,7 @@ TEST(Ceilings, AClockAboveTheSheetsMayGoBeyondTheSheet) {
   EXPECT_NE(after(device("NVIDIA H200", 132), case_of("gemm", "bf16", 1060e9, 4e8)).derived.peak->finding, "");
 }
 
-TEST(Ceilings, WhatFitsTheCacheIsNotComparedWithTheMemory) {
+TEST(Ceilings, CasesInTheCacheAreNotComparedWithTheMemory) {
   CaseRecord small = case_of("copy", "f32", 0.0, 20e9);
   small.memory_bytes = cache;
   EXPECT_FALSE(after(h200(), small).derived.peak.has_value());
@@ -150,7 +150,7 @@ TEST(Ceilings, PropertiesThatMakeNoSenseAreIgnored) {
   }
 }
 
-TEST(Ceilings, WithoutPeaksCasesAreComparedWithTheBestOfTheirOwn) {
+TEST(Ceilings, WithoutPeaksCasesAreComparedWithTheBestOfTheRun) {
   DeviceInfo cpu = device("A Processor with an H200 in its name", 132);
   cpu.kind = "cpu";
   std::vector<CaseRecord> records{case_of("gemm", "f32", 4e8, 1e5),  case_of("gemm", "f32", 2e8, 1e5),
@@ -166,15 +166,15 @@ TEST(Ceilings, WithoutPeaksCasesAreComparedWithTheBestOfTheirOwn) {
   EXPECT_EQ(records[4].derived.peak->of_best, 0.5);
   EXPECT_EQ(records[4].derived.peak->limit, "memory");
   EXPECT_EQ(records[4].derived.peak->best_case, "best copy");
-  EXPECT_EQ(records[5].derived.peak->of_best, 1.5);  // copies and triads are the measure, whatever else is faster
+  EXPECT_EQ(records[5].derived.peak->of_best, 1.5);  // only copies and triads count
   for (const CaseRecord& record : records) {
     EXPECT_FALSE(record.derived.peak->peak || record.derived.peak->of_peak_at_clock);
     EXPECT_EQ(record.derived.peak->finding, "");
   }
 }
 
-// A processor has no peaks here: cases are compared with the best of their own. The fastest has an interval of +-40%.
-TEST(Ceilings, AnUnreliableTimingIsNoBestAndIsComparedWithNone) {
+// A processor has no peaks here: cases are compared with the best of the run. The fastest has an interval of +-40%.
+TEST(Ceilings, AnUnreliableTimingIsNeverTheBestAndIsNotCompared) {
   CaseRecord sure = case_of("gemm", "f32", 1e9, 1e3), slower = case_of("gemm", "f32", 5e8, 1e3);
   CaseRecord noisy = case_of("gemm", "f32", 8e9, 1e3);
   sure.id = "sure";
@@ -190,7 +190,7 @@ TEST(Ceilings, AnUnreliableTimingIsNoBestAndIsComparedWithNone) {
   EXPECT_FALSE(records[1].derived.peak.has_value());
 }
 
-TEST(Ceilings, AProductOfLessThanHalfAMillisecondIsNoBest) {
+TEST(Ceilings, AProductBelowHalfAMillisecondIsNeverTheBest) {
   CaseRecord large = case_of("gemm", "f32", 5e8, 1e3), tiny = case_of("gemm", "f32", 6e8, 1e3);
   large.id = "large";
   tiny.summary.median_ns = 499e3;
@@ -206,7 +206,7 @@ TEST(Ceilings, AProductOfLessThanHalfAMillisecondIsNoBest) {
   EXPECT_FALSE(alone[0].derived.peak.has_value());
 }
 
-TEST(Ceilings, WhatIsAboveThePeakIsNoBest) {
+TEST(Ceilings, ARateAboveThePeakIsNeverTheBest) {
   std::vector<CaseRecord> records{case_of("gemm", "bf16", 5000e9, 4e8), case_of("gemm", "bf16", 700e9, 4e8)};
   records[1].id = "honest";
   add_shares(h200(), records);
@@ -236,7 +236,7 @@ TEST(Ceilings, ACollectivesBusBandwidthIsComparedWithOneDirectionOfTheLink) {
   EXPECT_DOUBLE_EQ(*compared.derived.peak->of_peak, 0.8);
   EXPECT_THAT(compared.derived.peak->peak_source, HasSubstr("one direction"));
 
-  record.derived.collective->bus_bytes_per_s = 4.8e11;  // a switch that adds up
+  record.derived.collective->bus_bytes_per_s = 4.8e11;  // in-switch reduction
   EXPECT_EQ(after(h200(), record).derived.peak->finding, "");
 }
 

@@ -59,7 +59,7 @@ TEST(DiagnoseGpus, FindsNothingWrongWithAHealthyOne) {
   for (const Finding& finding : of_gpu(healthy())) EXPECT_EQ(finding.health, Health::ok) << finding.text;
 }
 
-TEST(DiagnoseGpus, TellsTheRecipesThatAGpuHasAndThoseThatItLacks) {
+TEST(DiagnoseGpus, ListsTheSupportedAndTheMissingRecipesOfAGpu) {
   const auto told = [](int capability) {
     GpuFacts gpu = healthy();
     gpu.compute_capability = capability;
@@ -80,7 +80,7 @@ TEST(DiagnoseGpus, TellsTheRecipesThatAGpuHasAndThoseThatItLacks) {
       "compute capability 8.9; mxfp8, nvfp4 need compute capability 10.0; this device has 8.0");
 }
 
-TEST(DiagnoseGpus, TellsEachLibraryWithItsVersionAndFile) {
+TEST(DiagnoseGpus, ListsEachLibraryWithItsVersionAndFile) {
   const std::vector<Finding> findings = of_gpu(healthy());
   EXPECT_EQ(findings[0].text, "cudart 13.0");
   EXPECT_EQ(findings[1].text, "cublaslt 13.1.0 from /opt/lib/libcublasLt.so.13");
@@ -104,14 +104,14 @@ TEST(DiagnoseGpus, ADriverOlderThanTheBuildsCudaIsAWarning) {
   EXPECT_THAT(old->fix, HasSubstr("580"));
 }
 
-TEST(DiagnoseGpus, ANewerMinorVersionOfCudaIsNoTrouble) {
+TEST(DiagnoseGpus, ANewerMinorVersionOfCudaIsAccepted) {
   const std::vector<ModuleReport> newer{{"cudart", "13.2", ""}};
   EXPECT_EQ(find(diagnose_gpus(working(), survey_of(healthy()), newer), "D104"), nullptr);
   const std::vector<ModuleReport> nonsense{{"cudart", "new", ""}};
   EXPECT_EQ(find(diagnose_gpus(working(), survey_of(healthy()), nonsense), "D104"), nullptr);
 }
 
-TEST(DiagnoseGpus, WithoutNvmlItSaysWhyOnlyWhereADriverIsThere) {
+TEST(DiagnoseGpus, WithoutNvmlItGivesTheReasonOnlyIfThereIsADriver) {
   GpuSurvey survey;
   survey.failure = "NVML cannot be loaded from libnvidia-ml.so.1 (no such file)";
   const std::vector<Finding> with = diagnose_gpus(working(), survey, {});
@@ -123,7 +123,7 @@ TEST(DiagnoseGpus, WithoutNvmlItSaysWhyOnlyWhereADriverIsThere) {
 TEST(DiagnoseGpus, EachTroubleHasItsCodeItsNumbersAndAMend) {
   GpuFacts gpu = healthy();
   gpu.index = 3;
-  gpu.now.reasons = 0x40 | 0x08 | 0x02;  // hardware heat, hardware slowdown, application clocks; not idle
+  gpu.now.reasons = 0x40 | 0x08 | 0x02;  // hardware thermal slowdown, hardware slowdown, application clocks; not idle
   gpu.power_limit_w = 400.0;
   gpu.now.uncorrected_errors = 2;
   gpu.corrected_errors = 7;
@@ -142,7 +142,7 @@ TEST(DiagnoseGpus, EachTroubleHasItsCodeItsNumbersAndAMend) {
                                                           {"D115", "persistence mode is off"},
                                                           {"D116", "2 process(es) compute on it: 41, 42"},
                                                           {"D117", "generation 1 x8 of 5 x16 under load"},
-                                                          {"D118", "400 W of the 700 W"},
+                                                          {"D118", "power limit 400 W, below its maximum of 700 W"},
                                                           {"D119", "17 of 18 NVLinks"},
                                                           {"D121", "application clocks"}};
   for (const auto& [code, text] : expected) {
@@ -157,13 +157,13 @@ TEST(DiagnoseGpus, EachTroubleHasItsCodeItsNumbersAndAMend) {
 TEST(DiagnoseGpus, AnIdleDevicesLinkMaySleep) {
   GpuFacts gpu = healthy();
   EXPECT_EQ(find(of_gpu(gpu), "D117"), nullptr);
-  gpu.now.reasons.reset();  // not known whether it is idle
+  gpu.now.reasons.reset();  // unknown whether it is idle
   EXPECT_EQ(find(of_gpu(gpu), "D117"), nullptr);
   gpu.now.reasons = 4;
   EXPECT_NE(find(of_gpu(gpu), "D117"), nullptr);
 }
 
-TEST(DiagnoseGpus, APowerBrakeIsToldOnceAsThat) {
+TEST(DiagnoseGpus, APowerBrakeIsReportedOnce) {
   GpuFacts gpu = healthy();
   gpu.now.reasons = 0x80 | 0x08;
   const std::vector<Finding> findings = of_gpu(gpu);
@@ -171,14 +171,14 @@ TEST(DiagnoseGpus, APowerBrakeIsToldOnceAsThat) {
   EXPECT_THAT(find(findings, "D110")->text, HasSubstr("power brake"));
 }
 
-TEST(DiagnoseGpus, WhatIsNotKnownIsNoTrouble) {
+TEST(DiagnoseGpus, UnknownFactsAreNotFindings) {
   for (const Finding& finding : of_gpu(GpuFacts{})) EXPECT_EQ(finding.health, Health::ok) << finding.text;
 }
 
 TEST(DiagnoseGpus, ADeviceThatDoesNotAnswerIsAWarning) {
   GpuSurvey survey = survey_of(healthy());
   survey.unresponsive = {5};
-  EXPECT_EQ(find(diagnose_gpus(working(), survey, {}), "D120")->text, "gpu 5: does not answer");
+  EXPECT_EQ(find(diagnose_gpus(working(), survey, {}), "D120")->text, "gpu 5: does not respond");
 }
 
 }  // namespace gpu_doctor_test

@@ -34,7 +34,7 @@ TEST(SurveyGpus, AsksEveryDevice) {
   EXPECT_EQ(fake->starts, fake->stops);
 }
 
-TEST(SurveyGpus, SaysWhatIsWrongInsteadOfThrowing) {
+TEST(SurveyGpus, ReportsFailuresInsteadOfThrowing) {
   EXPECT_THAT(survey_gpus("/nonexistent/libnvidia-ml.so.1").failure, HasSubstr("cannot be loaded"));
   ScriptedNvml fake;
   fake->answers["nvmlInit"] = 9;
@@ -44,7 +44,7 @@ TEST(SurveyGpus, SaysWhatIsWrongInsteadOfThrowing) {
   EXPECT_TRUE(survey_gpus(fake.path()).gpus.empty());
 }
 
-TEST(AddGpuProperties, FillsInWhatTheBackendDidNotSay) {
+TEST(AddGpuProperties, FillsInMissingProperties) {
   ScriptedNvml fake;
   DeviceInfo device = cuda_device({{"pci_bus_id", fake.gpu().pci_bus}, {"max_sm_mhz", "1234"}});
   add_gpu_properties(device, fake.path());
@@ -58,7 +58,7 @@ TEST(AddGpuProperties, FillsInWhatTheBackendDidNotSay) {
   EXPECT_EQ(property(device, "driver"), "580.65.06");
 }
 
-TEST(AddGpuProperties, LeavesOutWhatIsNotKnown) {
+TEST(AddGpuProperties, LeavesOutUnknownProperties) {
   ScriptedNvml fake("old");
   DeviceInfo device = cuda_device({{"uuid", fake.gpu().uuid}});
   add_gpu_properties(device, fake.path());

@@ -9,7 +9,7 @@
 namespace gpubench {
 namespace host_test {
 
-// A machine made of files: two sockets of two processors, one of them allowed, 8 GB of which a cgroup allows 4.
+// A machine of files: two sockets of two processors, one of them allowed, and 8 GB, of which a cgroup allows 4.
 class FakeMachine : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -69,7 +69,7 @@ TEST_F(FakeMachine, TheCgroupsLimitsCount) {
   const HostInfo host = read_host(root_);
   EXPECT_EQ(host.cgroup_cpus, 1.5);
   EXPECT_EQ(host.cgroup_memory_bytes, 4000000000);
-  EXPECT_EQ(host.available_bytes, 3000000000);  // 4 GB allowed, 1 GB in use; the machine itself would have 6.1 GB
+  EXPECT_EQ(host.available_bytes, 3000000000);  // 4 GB allowed, 1 GB in use; the machine has 6.1 GB available
 }
 
 TEST_F(FakeMachine, ACgroupWithoutLimitsIsNone) {
@@ -97,8 +97,8 @@ TEST_F(FakeMachine, TheOlderCgroupsAreReadToo) {
   EXPECT_FALSE(host.cgroup_memory_bytes.has_value());
 }
 
-// What a container, an emulator or somebody with a sense of humour may have put there; a report refuses such values.
-TEST_F(FakeMachine, OddValuesOfTheKernelAreNotTakenOver) {
+// A container or an emulator may report such values.
+TEST_F(FakeMachine, InvalidValuesOfTheKernelAreIgnored) {
   for (const char* odd : {"nan", "inf", "-5", "1e300", "99999999999999999999", "", "x", "0x10"}) {
     const std::string value(odd);
     put("proc/cpuinfo", "model name\t: x\ncpu MHz\t\t: " + value + "\n");
@@ -118,7 +118,7 @@ TEST_F(FakeMachine, OddValuesOfTheKernelAreNotTakenOver) {
     EXPECT_LE(host.cpus, 1 << 20) << odd;
     for (const double load : host.load_avg) EXPECT_TRUE(load >= 0.0 && load <= 1e300) << odd;
     EXPECT_TRUE(!host.cpu_pressure || (*host.cpu_pressure >= 0.0 && *host.cpu_pressure <= 100.0)) << odd;
-    ASSERT_EQ(host.caches.size(), 1U) << odd;  // the other is left out: it has no level
+    ASSERT_EQ(host.caches.size(), 1U) << odd;  // the other has no level
     EXPECT_EQ(host.caches[0].level, 3) << odd;
     EXPECT_GT(host.cgroup_cpus.value_or(1.0), 0.0) << odd;
     EXPECT_GE(host.cgroup_memory_bytes.value_or(0), 0) << odd;

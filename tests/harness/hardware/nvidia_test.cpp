@@ -8,15 +8,15 @@ namespace gpubench {
 
 namespace nvidia_test {
 
-TEST(CudaFailure, TellsNoDriverFromOldDriverFromNoDevice) {
+TEST(CudaFailure, DistinguishesNoDriverOldDriverAndNoDevice) {
   EXPECT_NE(cuda_failure(34, "cuInit").find("no NVIDIA driver"), std::string::npos);
   EXPECT_NE(cuda_failure(35, "cuInit").find("older"), std::string::npos);
   EXPECT_NE(cuda_failure(100, "cuInit").find("sees no device"), std::string::npos);
   EXPECT_NE(cuda_failure(803, "cuInit").find("different versions"), std::string::npos);
-  EXPECT_EQ(cuda_failure(999, "cuInit"), "the NVIDIA driver does not start: cuInit answers 999");
+  EXPECT_EQ(cuda_failure(999, "cuInit"), "the NVIDIA driver does not start: cuInit returned 999");
 }
 
-TEST(ProbeNvidiaDriver, IsUsableWithDevicesOrSaysWhyNot) {
+TEST(ProbeNvidiaDriver, IsUsableWithDevicesOrHasAReason) {
   const NvidiaDriver driver = probe_nvidia_driver();
   EXPECT_EQ(driver.usable, driver.devices > 0);
   EXPECT_EQ(driver.usable, driver.reason.empty());
@@ -24,7 +24,7 @@ TEST(ProbeNvidiaDriver, IsUsableWithDevicesOrSaysWhyNot) {
   EXPECT_FALSE(probe_nvidia_driver("", paths::fake_cuda).missing);
 }
 
-TEST(ProbeNvidiaDriver, SaysEachCallBeforeItMakesIt) {
+TEST(ProbeNvidiaDriver, AnnouncesEachCall) {
   std::vector<std::string> calls;
   (void)probe_nvidia_driver("", paths::fake_cuda, [&](std::string_view call) { calls.emplace_back(call); });
   EXPECT_EQ(calls, (std::vector<std::string>{std::string("dlopen ") + paths::fake_cuda, "cuDriverGetVersion", "cuInit",
@@ -32,7 +32,7 @@ TEST(ProbeNvidiaDriver, SaysEachCallBeforeItMakesIt) {
                                              "cuDeviceGetAttribute"}));
 }
 
-TEST(ProbeNvidiaDriver, TellsTheComputeCapabilityOfEachDevice) {
+TEST(ProbeNvidiaDriver, ReadsTheComputeCapabilityOfEachDevice) {
   const NvidiaDriver driver = probe_nvidia_driver("", paths::fake_cuda);
   EXPECT_TRUE(driver.usable);
   EXPECT_EQ(driver.devices, 2);
@@ -63,7 +63,7 @@ TEST(GpuRecipes, BlockScaledProductsNeedBlackwellOrNewer) {
 
 TEST(GpuRecipes, Bf16AndTf32NeedAmpereOrNewer) { EXPECT_THAT(recipes_of_gpu(75), ElementsAre("f64", "f32", "f16")); }
 
-TEST(GpuRecipes, WhatIsLackingIsToldByNameAndWithTheReason) {
+TEST(GpuRecipes, MissingRecipesAreNamedWithTheReason) {
   EXPECT_EQ(
       recipes_lacking(80),
       "f8_hybrid, f8_hybrid_fast need compute capability 8.9; mxfp8, nvfp4 need compute capability 10.0; this device "

@@ -21,7 +21,7 @@ std::string failure_of(const std::string& library) {
   return thrown_text<BackendError>([&] { const Nvml nvml(library); }, "loaded");
 }
 
-TEST(Nvml, TellsWhatADeviceIs) {
+TEST(Nvml, ReadsTheFactsOfADevice) {
   ScriptedNvml fake;
   fake.gpu().processes = {41, 42};
   fake.gpu().links_up = 17;
@@ -56,7 +56,7 @@ TEST(Nvml, TellsWhatADeviceIs) {
   EXPECT_EQ(facts.processes->at(1).memory_bytes, 42000000);
 }
 
-TEST(Nvml, ReadsPowerOfTheMomentWhereTheGpuTellsItElseSaysThatItIsAnAverage) {
+TEST(Nvml, ReadsMomentaryPowerElseMarksItAsAnAverage) {
   ScriptedNvml fake;
   fake.gpu().power_now_mw = 698250;
   const Nvml nvml(fake.path());
@@ -98,7 +98,7 @@ TEST(Nvml, FindsADeviceByBusIdOrUuid) {
   EXPECT_EQ(nvml.find(""), nullptr);
 }
 
-TEST(Nvml, WhatAnOldLibraryLacksIsNotKnown) {
+TEST(Nvml, FunctionsMissingInAnOldLibraryGiveNoValue) {
   ScriptedNvml fake("old");
   fake.gpu().reasons = 4;
   const Nvml nvml(fake.path());
@@ -115,7 +115,7 @@ TEST(Nvml, WhatAnOldLibraryLacksIsNotKnown) {
   EXPECT_FALSE(facts.now.energy_j.has_value());
 }
 
-TEST(Nvml, WhatADeviceDoesNotSupportIsNotKnown) {
+TEST(Nvml, UnsupportedFunctionsGiveNoValue) {
   ScriptedNvml fake;
   for (const char* function : {"nvmlDeviceGetName",
                                "nvmlDeviceGetUUID",
@@ -161,7 +161,7 @@ TEST(Nvml, WhatADeviceDoesNotSupportIsNotKnown) {
                now.uncorrected_errors);
 }
 
-TEST(Nvml, ValuesThatStandForNoValueAreNotKnown) {
+TEST(Nvml, PlaceholdersForNoValueGiveNoValue) {
   ScriptedNvml fake;
   fake.gpu().sm_mhz = fake.gpu().power_mw = fake.gpu().temperature_c = fake.gpu().ecc = ~0U;
   fake.gpu().energy_mj = fake.gpu().reasons = fake.gpu().uncorrected = ~std::uint64_t{0};
@@ -209,17 +209,17 @@ TEST(Nvml, StopsWhatItStarted) {
   EXPECT_EQ(fake->stops, 1);
 }
 
-TEST(Nvml, SaysWhyItCannotBeUsed) {
+TEST(Nvml, ReportsWhyItCannotBeUsed) {
   EXPECT_THAT(failure_of("/nonexistent/libnvidia-ml.so.1"), HasSubstr("/nonexistent/libnvidia-ml.so.1"));
   EXPECT_THAT(failure_of(ScriptedNvml("foreign").path()), HasSubstr("it is not NVML"));
   ScriptedNvml fake;
   fake->answers["nvmlInit"] = 9;
-  EXPECT_EQ(failure_of(fake.path()), "NVML does not start: nvmlInit answers error 9, Driver Not Loaded");
+  EXPECT_EQ(failure_of(fake.path()), "NVML does not start: nvmlInit returned error 9, Driver Not Loaded");
   fake->answers["nvmlInit"] = 999;
-  EXPECT_EQ(failure_of(fake.path()), "NVML does not start: nvmlInit answers error 999");
+  EXPECT_EQ(failure_of(fake.path()), "NVML does not start: nvmlInit returned error 999");
 }
 
-TEST(Nvml, TellsTheXidsOfADeviceAndNoOtherEvents) {
+TEST(Nvml, ReportsTheXidsOfADeviceAndNoOtherEvents) {
   ScriptedNvml fake;
   const Nvml nvml(fake.path());
   const Nvml::XidEvents xids = nvml.watch_xids(nvml.devices()[0]);
@@ -227,11 +227,11 @@ TEST(Nvml, TellsTheXidsOfADeviceAndNoOtherEvents) {
   EXPECT_THAT(xids(), ElementsAre(31, 45));
   EXPECT_THAT(xids(), IsEmpty());
   fake.gpu().xids.assign(100, 13);
-  EXPECT_EQ(xids().size(), 64U);  // of a device that falls apart some at a time
+  EXPECT_EQ(xids().size(), 64U);  // at most this many per call
   EXPECT_EQ(xids().size(), 36U);
 }
 
-TEST(Nvml, WhereXidsAreNotToldNoneAreWatched) {
+TEST(Nvml, WithoutXidEventsNoneAreWatched) {
   const ScriptedNvml old("old");
   const Nvml without(old.path());
   EXPECT_FALSE(without.watch_xids(without.devices()[0]));

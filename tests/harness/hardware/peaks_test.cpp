@@ -42,12 +42,12 @@ TEST(FindDevice, DoesNotTakeOneCardForAnother) {
   EXPECT_EQ(row_of("NVIDIA GeForce RTX 4090 Laptop GPU", 76), "none");
   EXPECT_EQ(row_of("NVIDIA A100-SXM-64GB", 124), "none");
   EXPECT_EQ(row_of("NVIDIA A100-SXM4-40GB MIG 1g.5gb", 14), "none");
-  EXPECT_EQ(row_of("NVIDIA H200", 16), "none");  // a slice that hides in its name
+  EXPECT_EQ(row_of("NVIDIA H200", 16), "none");  // a slice of a GPU without MIG in its name
   EXPECT_EQ(row_of("", 132), "none");
   EXPECT_EQ(row_of("NVIDIA", 132), "none");
 }
 
-TEST(FindDevice, HostileNamesAreNoDevice) {
+TEST(FindDevice, HostileNamesMatchNoDevice) {
   EXPECT_EQ(row_of("\x1b]0;H200\x07", 132), "none");
   EXPECT_EQ(row_of("NVIDIA H200" + std::string(100000, ' '), 132), "none");
   EXPECT_EQ(row_of(std::string("H200\0NVL evil", 13), 132), "none");
@@ -93,7 +93,7 @@ TEST(PeakRate, IsInOperationsPerSecondWithItsConfidence) {
   EXPECT_EQ(peak_rate(*b200, Rate::fp64)->confidence, Confidence::conflict);
 }
 
-// What sheets print is SMs x boost clock x operations per clock, and sheets round.
+// Sheets print SMs x boost clock x operations per clock, rounded.
 TEST(OperationsPerClock, GiveTheRatesThatSheetsPrint) {
   struct Card {
     const char* name;
@@ -133,7 +133,7 @@ TEST(OperationsPerClock, AreNotKnownForOtherChips) {
   EXPECT_FALSE(operations_per_clock(0, false, Rate::fp32).has_value());
 }
 
-// B200: 3996 MHz on 8192 bits: 8184 GB/s against 8000 that are published.
+// B200: 3996 MHz on 8192 bits: 8184 GB/s; 8000 are published.
 TEST(BandwidthAt, IsDoubleDataRate) {
   EXPECT_DOUBLE_EQ(bandwidth_at(3996.0, 8192.0), 8.183808e12);
   EXPECT_DOUBLE_EQ(bandwidth_at(10501.0, 384.0), 1.008096e12);  // RTX 4090: 1008 GB/s

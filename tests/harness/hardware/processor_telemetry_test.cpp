@@ -1,4 +1,3 @@
-// What the scheduler's counters say of a round.
 #include "harness/hardware/telemetry.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +42,7 @@ TEST(ProcessorTelemetry, IsHowFarTheCountersWentInARound) {
   EXPECT_FALSE(telemetry->counts_energy());
 }
 
-TEST(ProcessorTelemetry, WhatTheKernelDoesNotTellIsNotKnown) {
+TEST(ProcessorTelemetry, MissingCountersAreEmpty) {
   const auto telemetry = scripted({{1.0, std::nullopt, std::nullopt}, {2.0, 3, 4.0}, {3.0, 3, 4.0}, {3.0, 3, 4.5}});
   telemetry->begin_round();
   const std::optional<RoundTelemetry> round = telemetry->end_round();

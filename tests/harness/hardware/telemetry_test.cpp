@@ -35,7 +35,7 @@ DeviceInfo cuda_device(std::vector<std::pair<std::string, std::string>> properti
   return device;
 }
 
-// The idle reading before the work (345 MHz) is no clock of the round, but its power and heat count.
+// The clock of the idle reading before the work (345 MHz) doesn't count; its power and temperature do.
 TEST(SummarizeReadings, TakesClocksFromBusyReadingsAndCountersFromTheEnds) {
   std::vector<GpuReading> readings{reading(345, 100.0, 7000.0, idle), reading(1800, 600.0, 7600.0, power_cap),
                                    reading(1740, 650.0, 8300.0, 0), reading(1980, 450.0, 8500.0, 0)};
@@ -55,7 +55,7 @@ TEST(SummarizeReadings, TakesClocksFromBusyReadingsAndCountersFromTheEnds) {
   EXPECT_THAT(round.reasons, ElementsAre("sw_power_cap"));
 }
 
-// Rounds of cases take turns: within a second of its beginning an average is of the round before as well.
+// Rounds of cases take turns: within a second of its start an average includes the previous round.
 TEST(SummarizeReadings, PowerThatIsATrailingAverageIsTakenWhereARoundOutlastsIt) {
   std::vector<GpuReading> readings{reading(1800, 300.0, 7000.0, 0), reading(1800, 500.0, 7300.0, 0),
                                    reading(1800, 600.0, 7900.0, 0)};
@@ -75,7 +75,7 @@ TEST(SummarizeReadings, ACounterThatWasResetIsNotKnown) {
   EXPECT_FALSE(summarize_readings(readings, 3.0).energy_j.has_value());
 }
 
-TEST(SummarizeReadings, WhatIsNeverReadIsNotKnown) {
+TEST(SummarizeReadings, QuantitiesWithoutReadingsAreEmpty) {
   const std::vector<GpuReading> readings(3);
   const RoundTelemetry round = summarize_readings(readings, 3.0);
   EXPECT_EQ(round.readings, 3);
@@ -85,13 +85,13 @@ TEST(SummarizeReadings, WhatIsNeverReadIsNotKnown) {
   EXPECT_EQ(summarize_readings({}, 0.0).readings, 0);
 }
 
-TEST(SummarizeReadings, ADeviceThatIdledThroughoutSaysSo) {
+TEST(SummarizeReadings, ADeviceThatWasAlwaysIdleHasThatReason) {
   const std::vector<GpuReading> readings(2, reading(345, 100.0, 1.0, idle));
   EXPECT_THAT(summarize_readings(readings, 0.1).reasons, ElementsAre("idle"));
   EXPECT_EQ(summarize_readings(readings, 0.1).sm_mhz->median, 345);
 }
 
-// The test waits for what it expects, not for a time.
+// Waits for the expected event, not for a time.
 TEST(PollSensors, ReadsBeforeAfterAndInBetweenOnlyWhileARoundRuns) {
   std::atomic<int> reads{0};
   const auto telemetry = poll_sensors(

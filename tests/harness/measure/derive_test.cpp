@@ -24,7 +24,7 @@ TEST(Derive, RatesAreWorkOverTheMedian) {
   EXPECT_EQ(d.bytes, 6e6);
 }
 
-TEST(Derive, TheHeadlineIsWhatTheWorkloadSays) {
+TEST(Derive, TheHeadlineIsTheWorkloads) {
   const Cost cost{4e9, 6e6};
   const Derived flop = derive(info(PrimaryMetric::flop_per_s), 1000.0, cost, taking(2e6), {});
   EXPECT_EQ(flop.headline, flop.flop_per_s);
@@ -53,7 +53,7 @@ TEST(Derive, OverlapMakesTheRemainderNegative) {
 }
 
 // 6 J per run of 2 ms. One run: 4e9 FLOP, or 1000 tokens, or 6e6 bytes.
-TEST(Derive, EnergyIsToldPerUnitOfTheHeadlinesWork) {
+TEST(Derive, EnergyIsGivenPerUnitOfTheHeadlinesWork) {
   const Cost cost{4e9, 6e6};
   for (const auto& [headline, per_work] :
        {std::pair(PrimaryMetric::flop_per_s, 1.5e-9), std::pair(PrimaryMetric::items_per_s, 6e-3),
@@ -65,7 +65,7 @@ TEST(Derive, EnergyIsToldPerUnitOfTheHeadlinesWork) {
   }
 }
 
-TEST(Derive, WhereTheEnergyIsNotKnownNothingIsToldOfIt) {
+TEST(Derive, UnknownEnergyIsLeftOut) {
   Derived d = derive(info(PrimaryMetric::flop_per_s), 1000.0, {4e9, 6e6}, taking(2e6), {});
   add_energy(d, std::nullopt, taking(2e6));
   EXPECT_FALSE(d.energy_j || d.energy_per_work_j);
@@ -131,7 +131,7 @@ CaseRecord record_on(int ranks, double items_per_s, int units) {
 }
 
 TEST(Efficiency, ComparesRatesPerUnitWithThoseOfOneRank) {
-  // Two devices of 4 units: 180 of the 200 that two lone ones make. Two ranks on one processor share its 4 units.
+  // Two devices of 4 units reach 180 of 200. Two ranks on one processor share its 4 units.
   std::vector<CaseRecord> records{record_on(1, 100.0, 4), record_on(2, 180.0, 8), record_on(2, 90.0, 4)};
   add_efficiency(records, 4);
   EXPECT_DOUBLE_EQ(records[1].derived.ranks->efficiency.value(), 0.9);
@@ -145,7 +145,7 @@ TEST(Efficiency, NeedsAPassingRecordOfTheSameCaseOnOneRank) {
   EXPECT_FALSE(records[1].derived.ranks->efficiency.has_value());
 }
 
-// Half of an interval from 60 to 140 around 100 is 40%.
+// An interval from 60 to 140 around 100 has a half-width of 40%.
 TEST(Efficiency, IsNotMadeOfAnUnreliableTimingOnEitherSide) {
   for (const std::size_t noisy : {0U, 1U}) {
     std::vector<CaseRecord> records{record_on(1, 100.0, 4), record_on(2, 180.0, 8)};

@@ -1,4 +1,3 @@
-// What the times of ranks that exchange in pairs tell of the links between them.
 #include "harness/measure/links.h"
 
 #include <gmock/gmock.h>
@@ -68,13 +67,12 @@ TEST(Links, EachHasTheTimeOfTheLaterOfItsRanksAndTheMessageEachWay) {
   EXPECT_EQ(maps[0].between(2, 2), nullptr);
 }
 
-TEST(Links, ThatAreAlikeHaveNoneBehind) {
+TEST(Links, ThatAreAlikeHaveNoLateOne) {
   const std::vector<LinkMap> maps =
       link_maps(pairs_of_four([](int a, int b, int /*round*/) { return 1000.0 + 10.0 * a + b; }));
   EXPECT_THAT(late_parts(maps.at(0)), IsEmpty());
 }
 
-// Half of the links of four ranks are its own.
 TEST(Links, ARankWhoseLinksAreAllLateIsNamedAndItsLinksAreNot) {
   const std::vector<LinkMap> maps =
       link_maps(pairs_of_four([](int a, int b, int /*round*/) { return a == 2 || b == 2 ? 1100.0 : 1000.0; }));
@@ -105,16 +103,15 @@ TEST(Links, TheHostAndTheGpuOfALateRankAreNamedWhereTheyAreKnown) {
   EXPECT_EQ(rank_text(1, {}), "1");
 }
 
-// In two of three rounds, by far.
-TEST(Links, WhatIsLateNowAndThenIsNotNamed) {
+TEST(Links, LinksThatAreRarelyLateAreNotNamed) {
   const auto time = [](int a, int b, int round) { return a == 0 && b == 3 && round != 1 ? 1300.0 : 1000.0; };
   const std::vector<LinkMap> maps = link_maps(pairs_of_four(time));
   EXPECT_EQ(maps.at(0).between(0, 3)->lateness.rounds_late, 2);
   EXPECT_THAT(late_parts(maps[0]), IsEmpty());
 }
 
-// Half of an interval from 60 to 140 around 100 is 40%.
-TEST(Links, WhoseTimingIsUnreliableAreNotNamed) {
+// An interval from 60 to 140 around 100 has a half-width of 40%.
+TEST(Links, WithUnreliableTimingAreNotNamed) {
   std::vector<CaseRecord> records =
       pairs_of_four([](int a, int b, int /*round*/) { return a == 0 && b == 3 ? 1300.0 : 1000.0; });
   CaseRecord& noisy = records[2];
@@ -141,7 +138,6 @@ TEST(Links, OfTwoRanksFailuresAndVirtualRanksThereAreNone) {
   EXPECT_THAT(link_maps(records), IsEmpty());
 }
 
-// A round that was cut short, or whose ranks are not those of the case, tells nothing.
 TEST(Links, AreMadeOfValidRoundsAlone) {
   std::vector<CaseRecord> records = pairs_of_four([](int, int, int round) { return 1000.0 + round; });
   for (CaseRecord& record : records) {

@@ -1,4 +1,3 @@
-// Rounds with invented times.
 #pragma once
 
 #include <utility>

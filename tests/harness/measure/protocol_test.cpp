@@ -79,7 +79,7 @@ TEST(Protocol, ASlowCaseOfTheQuickTierHasFewerSamples) {
   EXPECT_EQ(samples_for(brief, 1, 0.0), 5);
 }
 
-// A round warms up for 5 ms, which a run of 100 ms does not need; presets of many rounds run 3 times in any case.
+// A round warms up for 5 ms, unnecessary for a run of 100 ms; presets of many rounds always run 3 times.
 TEST(Protocol, ALongRunOfTheQuickTierNeedsNoWarmUp) {
   const Protocol& brief = protocol_of(Preset::brief);
   EXPECT_EQ(warmup_calls_for(brief, 1e-3), 5);
@@ -89,7 +89,6 @@ TEST(Protocol, ALongRunOfTheQuickTierNeedsNoWarmUp) {
   EXPECT_EQ(warmup_calls_for(protocol_of(Preset::gate), 1e-9), 1'000'000);
 }
 
-// Samples of the quick tier are of 0.5 ms.
 TEST(Protocol, AnOpThatIsTimedAloneIsRunOnceIfItIsLong) {
   EXPECT_EQ(samples_alone(protocol_of(Preset::brief), 1e-6), 1);
   EXPECT_EQ(samples_alone(protocol_of(Preset::normal), 1e-6), 3);
@@ -97,14 +96,14 @@ TEST(Protocol, AnOpThatIsTimedAloneIsRunOnceIfItIsLong) {
   EXPECT_EQ(samples_alone(protocol_of(Preset::normal), 5e-3), 0);
 }
 
-// Firm verdicts of a gate rest on rounds of 5 samples at least.
+// A gate needs at least 5 samples per round for its verdicts.
 TEST(Protocol, OtherPresetsTakeAllTheirSamplesHoweverSlow) {
   EXPECT_EQ(samples_for(protocol_of(Preset::gate), 1, 100.0), 10);
   EXPECT_EQ(samples_for(protocol_of(Preset::normal), 1, 100.0), 10);
   EXPECT_EQ(samples_for(protocol_of(Preset::thorough), 1, 100.0), 20);
 }
 
-// 0.12 s of a case of the smoke tier are worth 0.48 GiB.
+// 0.12 s of a smoke case correspond to 0.48 GiB.
 TEST(Protocol, CasesWithASmallBudgetShareLittleMemory) {
   EXPECT_EQ(group_bytes_for(protocol_of(Preset::minimal), 100 * gib), static_cast<std::int64_t>(0.48 * gib));
   EXPECT_EQ(group_bytes_for(protocol_of(Preset::brief), 100 * gib), 2 * gib);
@@ -140,8 +139,8 @@ TEST(Settled, QuickStopsAfterThreeValidRoundsThatAgree) {
   EXPECT_TRUE(settled(brief, rounds, 1, 0.0));
 }
 
-// Logs 0 and d = 0.262 by turns. Of 3: sd 0.1515, half-width 4.303 sd / sqrt(3) = 0.376; of 4: sd d / sqrt(3) = 0.1515,
-// 3.182 sd / 2 = 0.241; of 5: sd 0.1437, 2.776 sd / sqrt(5) = 0.178, below 0.2.
+// Logs alternate between 0 and d = 0.262. Of 3: sd 0.1515, half-width 4.303 sd / sqrt(3) = 0.376; of 4: sd d / sqrt(3)
+// = 0.1515, 3.182 sd / 2 = 0.241; of 5: sd 0.1437, 2.776 sd / sqrt(5) = 0.178, below 0.2.
 TEST(Settled, QuickGoesOnUntilTheTimingIsReliable) {
   const Protocol& brief = protocol_of(Preset::brief);
   EXPECT_FALSE(settled(brief, rounds_of({100, 130, 100}), 1, 0.0));
@@ -188,7 +187,7 @@ TEST(Settled, TheBudgetEndsACaseOnceItHasItsFewestRounds) {
   EXPECT_TRUE(settled(normal, rounds_of(noisy), 1, 10.0));
 }
 
-TEST(Settled, AMachineThatSpoilsEveryRoundDoesNotRunForEver) {
+TEST(Settled, AMachineThatInvalidatesEveryRoundEndsTheCase) {
   const Protocol& brief = protocol_of(Preset::brief);
   std::vector<RoundRecord> rounds(5, spoiled(round_of({100})));
   EXPECT_FALSE(settled(brief, rounds, 1, 0.0));
@@ -247,7 +246,7 @@ RoundTelemetry clocked(double median_mhz) {
 }
 
 // 1% of 1500 MHz are 15.
-TEST(RoundFault, IsAClockMoreThanAPercentOffWhatItWasLockedAt) {
+TEST(RoundFault, IsAClockMoreThanAPercentOffTheLockedOne) {
   EXPECT_EQ(round_fault(clocked(1485.0), 1500), "");
   EXPECT_EQ(round_fault(clocked(1515.0), 1500), "");
   EXPECT_EQ(round_fault(clocked(1484.0), 1500), "SM clock at 1484 MHz, locked at 1500");
@@ -266,18 +265,18 @@ TEST(RoundFault, IsNoneForHowTheDeviceIsSetUp) {
       "");
 }
 
-TEST(TelemetryFlags, NameWhatHeldBackTheRoundsThatAreKept) {
+TEST(TelemetryFlags, NameTheThrottlingOfKeptRounds) {
   RoundTelemetry errors;
   errors.uncorrected_errors = 1;
   const std::vector<RoundRecord> bad{round_of(saying({"hw_thermal_slowdown"})), round_of(errors),
                                      round_of(saying({"sw_power_cap"})), RoundRecord{}};
   EXPECT_THAT(telemetry_flags(bad), ElementsAre("throttled", "memory errors", "power capped"));
   const std::vector<RoundRecord> good{round_of(saying({"idle"})), round_of(saying({"hw_slowdown"}), false)};
-  EXPECT_THAT(telemetry_flags(good), ElementsAre("invalid rounds"));  // what held back a redone round is told there
+  EXPECT_THAT(telemetry_flags(good), ElementsAre("invalid rounds"));  // the reason is in the redone round
   EXPECT_THAT(telemetry_flags(std::vector{round_of(saying({"idle"}))}), IsEmpty());
 }
 
-TEST(TelemetryFlags, NameAClockThatIsNotWhatItWasLockedAtOrIsNotTold) {
+TEST(TelemetryFlags, NameAClockOffTheLockedOneOrUnknown) {
   const std::vector<RoundRecord> held{round_of(clocked(1500.0)), round_of(clocked(1400.0), false)};
   EXPECT_THAT(telemetry_flags(held, 1500), ElementsAre("invalid rounds"));
   const std::vector<RoundRecord> off{round_of(clocked(1500.0)), round_of(clocked(1400.0))};

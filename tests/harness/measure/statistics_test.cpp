@@ -1,4 +1,3 @@
-// Statistics against hand-made numbers, closed forms and printed tables.
 #include "harness/measure/statistics.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +27,7 @@ TEST(Statistics, NothingHasNoMedian) {
   EXPECT_THROW((void)mean(Values{}), std::invalid_argument);
 }
 
-// Median 3; deviations 2, 1, 0, 1, 97; their median 1: the outlier counts for no more than any other.
+// Median 3; deviations 2, 1, 0, 1, 97; their median is 1.
 TEST(Statistics, TheMedianDeviationIgnoresOneOutlier) {
   EXPECT_EQ(median_absolute_deviation(Values{1, 2, 3, 4, 100}), 1.0);
   EXPECT_EQ(median_absolute_deviation(Values{2, 2, 2}), 0.0);
@@ -89,15 +88,15 @@ TEST(Statistics, QuantilesOfStudentsTAreThoseOfTheTables) {
   EXPECT_EQ(student_t_quantile(0.5, 3), 0.0);
 }
 
-// Beyond t = 1e9 the distribution function is 1 to the last bit; the tail of two degrees of freedom is 1 / (2 t^2)
-// there.
+// Beyond t = 1e9 the distribution function rounds to 1; there the tail of two degrees of freedom is 1 / (2 t^2).
 TEST(Statistics, TheTailOfStudentsTKeepsItsDigitsFarOut) {
   EXPECT_NEAR(student_t_tail(1e9, 2) * 2e18, 1.0, 1e-12);
   EXPECT_NEAR(student_t_tail(-1.5, 7), 1.0 - student_t_tail(1.5, 7), 1e-15);
   EXPECT_NEAR(student_t_tail(1.833113, 9), 0.05, 1e-7);   // printed tables: t(0.95, 9)
   EXPECT_NEAR(student_t_tail(4.296806, 9), 0.001, 1e-8);  // t(0.999, 9)
   EXPECT_EQ(student_t_tail(0.0, 5), 0.5);
-  // by mpmath's incomplete beta function to 40 digits; a formula with lgamma(degrees / 2) loses half of its digits here
+  // By mpmath's incomplete beta function to 40 digits; a formula with lgamma(degrees / 2) loses half of its digits
+  // here.
   EXPECT_NEAR(student_t_tail(1.6677113221686866, 1e7), 0.047686539020847796, 1e-15);
 }
 
@@ -108,7 +107,6 @@ TEST(Statistics, AQuantileOfStudentsTNeedsAProbability) {
 
 }  // namespace statistics_test
 
-// What rounds with invented times come to.
 namespace summary_test {
 
 using testing::Contains;
@@ -141,7 +139,7 @@ TEST(Summary, TheIntervalComesFromTheLogMediansOfRounds) {
   EXPECT_NEAR(s.ci95_high_ns, 100.0 * std::exp(h), 1e-3);
 }
 
-TEST(Summary, OneRoundHasNoIntervalAndSaysSo) {
+TEST(Summary, OneRoundHasNoIntervalAndAFlag) {
   const Summary s = summarize(rounds_of({100}), 1);
   EXPECT_THAT(s.flags, ElementsAre("no interval"));
   EXPECT_EQ(s.ci95_low_ns, 100.0);
@@ -157,7 +155,7 @@ TEST(Summary, SpoiledRoundsAreLeftOut) {
   EXPECT_EQ(s.mean_ns, 100.0);
 }
 
-TEST(Summary, NoValidRoundIsNoSummary) {
+TEST(Summary, WithoutValidRoundsThereIsNoSummary) {
   const std::vector<RoundRecord> rounds{spoiled(round_of({100}))};
   EXPECT_EQ(summarize(rounds, 1).samples, 0);
   EXPECT_EQ(summarize(rounds, 1).median_ns, 0.0);
@@ -174,7 +172,7 @@ TEST(Summary, AnIntervalOfMoreThanAQuarterOfTheMedianIsNoisy) {
   EXPECT_THAT(summarize(rounds_of({100 / 1.10, 100, 100 * 1.10}), 1).flags, IsEmpty());
 }
 
-// One sample in three is twice as fast as the others, in every round alike: the median is sure.
+// One sample in three is twice as fast as the others, in every round alike.
 TEST(Summary, SamplesThatSpreadInsideRoundsThatAgreeAreNotNoisy) {
   std::vector<RoundRecord> rounds;
   for (int r = 0; r < 5; ++r) rounds.push_back(round_of({50, 100, 100.0 + r}));
@@ -189,13 +187,13 @@ TEST(Summary, AStepOfFourPercentIsADrift) {
 }
 
 // The same 4% inside a spread of 10%: t is below 1.
-TEST(Summary, AStepInsideTheNoiseIsNoDrift) {
+TEST(Summary, AStepInsideTheNoiseIsNotADrift) {
   const Summary s = summarize(rounds_of({100, 110, 90, 105, 95, 104, 114, 94, 109, 99}), 1);
   EXPECT_GT(std::fabs(s.drift), 0.01);
   EXPECT_THAT(s.flags, Not(Contains("drift")));
 }
 
-TEST(Summary, AStepOfHalfAPercentIsNoDriftHoweverClear) {
+TEST(Summary, AClearStepOfHalfAPercentIsNotADrift) {
   const Summary s = summarize(rounds_of({100, 100, 100, 100, 100, 100.5, 100.5, 100.5, 100.5, 100.5}), 1);
   EXPECT_THAT(s.flags, Not(Contains("drift")));
 }

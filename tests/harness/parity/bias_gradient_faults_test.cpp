@@ -1,5 +1,5 @@
-// The judge against faults in a bias gradient that is summed up beside its product: all columns are judged, on the dz
-// that lies in memory. The op under test is a plain loop in f32 that can be told to make a mistake.
+// Faults in a bias gradient that is computed with its product; all columns are judged, on the dz in memory. The op
+// under test is a loop in f32 with switchable mistakes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ using testing::HasSubstr;
 
 enum class Fault { none, before_rounding, last_row_missing, row_twice, no_slope, of_product_in_dz, next_column, zero };
 
-// dz [m, n] = (a b) gelu'(pre) with erf, db [n] in f32 so that no rounding of its own hides anything.
+// dz [m, n] = (a b) gelu'(pre) with erf; db [n] in f32, whose rounding hides nothing.
 struct BiasGradient {
   static constexpr std::int64_t m = 512, n = 40, k = 24;
   DType type;
@@ -87,7 +87,6 @@ TEST(BiasGradientFaults, SumsBeforeAndAfterRoundingPass) {
   }
 }
 
-// Fifteen wrong results, each judged.
 TEST(BiasGradientFaults, AWrongSumIsFoundInIt) {
   for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
     for (const Fault fault :
@@ -99,8 +98,7 @@ TEST(BiasGradientFaults, AWrongSumIsFoundInIt) {
   }
 }
 
-// The sum is right, of what it summed up.
-TEST(BiasGradientFaults, AnOpThatForgetsTheSlopeAltogetherIsFoundInItsProduct) {
+TEST(BiasGradientFaults, AnOpWithoutTheSlopeIsFoundInItsProduct) {
   const OpParity parity = BiasGradient(DType::bf16).run(Fault::of_product_in_dz);
 
   EXPECT_EQ(parity.verdict, Verdict::fail);

@@ -1,4 +1,3 @@
-// What a tuner is told of a candidate's results.
 #include "harness/parity/judge.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +14,6 @@ namespace candidate_judge_test {
 
 using ::testing::HasSubstr;
 
-// y = a + b of 8 numbers in f32.
 struct Sum {
   Program program;
   ValueId a = program.add(tensor("a", DType::f32, {8}, Role::input));
@@ -33,16 +31,16 @@ struct Sum {
   }
 };
 
-TEST(CandidateJudge, HasNoObjectionToWhatTheTextbookSays) { EXPECT_EQ(Sum().objection(), ""); }
+TEST(CandidateJudge, AcceptsTheTextbooksResults) { EXPECT_EQ(Sum().objection(), ""); }
 
-TEST(CandidateJudge, TellsHowManyElementsAreOutsideTheBoundAndByHowMuch) {
+TEST(CandidateJudge, ReportsHowManyElementsAreOutsideTheBoundAndByHowMuch) {
   Sum sum;
   sum.out[2] = 10.0F;
   sum.out[5] = 9.5F;
   EXPECT_THAT(sum.objection(), HasSubstr("2 of 8 judged elements of 'y' outside their bound, by up to "));
 }
 
-TEST(CandidateJudge, AnElementThatWasNeverWrittenIsOutside) {
+TEST(CandidateJudge, AnUnwrittenElementIsOutside) {
   Sum sum;
   sum.out[7] = std::numeric_limits<float>::quiet_NaN();
   EXPECT_THAT(sum.objection(), HasSubstr("1 of 8 judged elements of 'y' outside their bound, by up to inf times"));

@@ -26,7 +26,7 @@ constexpr DType every_type[] = {DType::f64,     DType::f32,     DType::f16, DTyp
 TEST(Rounding, TheFastWayAgreesWithTheGeneralOneOnAnyBits) {
   for (std::uint64_t i = 0; i < 2'000'000; ++i) {
     const std::uint64_t bits = hash_at(1, i);
-    // Half of them with an exponent near those of bf16 and f32, which arbitrary bits seldom have.
+    // Half of them with an exponent near those of bf16 and f32, which random bits rarely have.
     const std::uint64_t near = (bits & 0x800fffffffffffffULL) | (880ULL + (bits >> 52U) % 290ULL) << 52U;
     const auto value = std::bit_cast<double>(i % 2 == 0 ? bits : near);
     if (std::isnan(value)) continue;
@@ -35,7 +35,6 @@ TEST(Rounding, TheFastWayAgreesWithTheGeneralOneOnAnyBits) {
   }
 }
 
-// Exhaustive over the boundaries of bf16: ties between all neighbours.
 TEST(Rounding, EveryTieOfBf16GoesToTheEvenNeighbour) {
   for (std::uint32_t bits = 0; bits < 0x7f7f; ++bits) {
     const double low = std::bit_cast<float>(bits << 16U);
@@ -72,7 +71,7 @@ TEST(Accepts, TheIntervalEndsWhereItsEndsRound) {
   EXPECT_FALSE(accepts({1.003, 0.0008}, DType::bf16, 1.0078125));
 }
 
-TEST(Accepts, NaNNeverForAFiniteOrInfiniteReferenceWhateverTheBound) {
+TEST(Accepts, NaNNeverForAFiniteOrInfiniteReference) {
   for (const DType type : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8_e5m2, DType::i32, DType::u8}) {
     for (const double value : {0.0, 1.0, -3.0, infinity, -infinity}) {
       for (const double bound : {0.0, 1.0, 1e300, infinity, not_a_number})
@@ -131,11 +130,12 @@ TEST(Accepts, IntegersMustBeEqual) {
   EXPECT_FALSE(accepts({7.0, 0.0}, DType::u8, 6.0));
 }
 
-// In f32 around 1: half an ulp is 2^-24. |1.25 - 1| over 0.25 is about 1, 0.125 about a half.
-TEST(ErrorOverBound, IsTheErrorInUnitsOfWhatWasAllowed) {
+// In f32 around 1 half an ulp is 2^-24: negligible.
+TEST(ErrorOverBound, IsTheErrorInUnitsOfTheBound) {
   EXPECT_NEAR(error_over_bound({1.0, 0.25}, DType::f32, 1.125), 0.5, 1e-6);
   EXPECT_NEAR(error_over_bound({1.0, 0.25}, DType::f32, 1.5), 2.0, 1e-6);
-  // bf16 has 1 and 1.0078125, between them 1.00390625: from 1.003 rounding explains 1; from 1.005 it leaves 0.00109375.
+  // Between 1 and 1.0078125, neighbours in bf16, lies 1.00390625: from 1.003 rounding explains 1; from 1.005 it leaves
+  // 0.00109375.
   EXPECT_EQ(error_over_bound({1.003, 0.25}, DType::bf16, 1.0), 0.0);
   EXPECT_NEAR(error_over_bound({1.005, 0.25}, DType::bf16, 1.0), 0.00109375 / 0.25, 1e-12);
   EXPECT_EQ(error_over_bound({1.0, 0.0}, DType::f32, 1.0), 0.0);
@@ -158,7 +158,7 @@ TEST(ErrorOverBound, IsInfiniteWhereClassesDiffer) {
   EXPECT_EQ(error_over_bound({1.0, not_a_number}, DType::f32, 1.0), infinity);
 }
 
-// Candidates around a value are its neighbours in the type; whatever the bound, measure and verdict must agree.
+// Candidates are a value's neighbours in the type; measure and verdict must agree for any bound.
 TEST(ErrorOverBound, IsAtMostOneExactlyForWhatIsAccepted) {
   for (std::uint64_t i = 0; i < 20'000; ++i) {
     const double value = std::ldexp(1.0 + static_cast<double>(hash_at(2, i) % 4096) / 4096.0, static_cast<int>(i % 3));
@@ -179,8 +179,8 @@ std::vector<CheckedElement> panel_of(std::initializer_list<Expected> judged, DTy
   return panel;
 }
 
-// compare() passes most elements by without a closer look.
-TEST(Compare, CountsAndFindsWhatALookAtEachElementDoes) {
+// compare() has a fast path for most elements.
+TEST(Compare, AgreesWithAComparisonOfEachElement) {
   for (const DType type : every_type) {
     std::vector<Expected> judged;
     std::vector<double> got;
@@ -207,7 +207,7 @@ TEST(Compare, CountsAndFindsWhatALookAtEachElementDoes) {
   }
 }
 
-TEST(Compare, FindsTheWorstOfWhatIsWithinTheBounds) {
+TEST(Compare, FindsTheWorstElementWithinTheBounds) {
   std::vector<Expected> judged;
   std::vector<double> got;
   double worst = 0.0;
@@ -239,19 +239,19 @@ TEST(Mutations, AZeroReferenceWithATightBoundIsProvenByNaNAndStep) {
   EXPECT_EQ(report.rejected, 2);
 }
 
-TEST(Mutations, AnInfiniteBoundIsFoundOut) {
+TEST(Mutations, AnInfiniteBoundIsDetected) {
   EXPECT_THAT(mutate(panel_of({{1.0, infinity}}, DType::f32), DType::f32).accepted,
               Contains(StrEq("a step beyond the bound")));
 }
 
-TEST(Mutations, BoundsThatHideEveryReferenceAreFoundOut) {
+TEST(Mutations, BoundsThatHideEveryReferenceAreDetected) {
   const MutationReport report = mutate(panel_of({{1.0, 2.0}, {-0.5, 1.0}}, DType::f32), DType::f32);
   EXPECT_THAT(report.accepted, Contains(StrEq("zeros")));
   EXPECT_LT(report.rejected, report.tried);
 }
 
-// 8 in f32 has the exponent 130, 0b10000010; with its three bits below the sign flipped 98, which makes it 2^-29.
-TEST(Mutations, BitsOfALaneAreFoundOutWhereTheMostSensitiveElementOfTheLaneHidesThem) {
+// 8 in f32 has the exponent 130, 0b10000010; flipping the three bits below the sign gives 98, which makes it 2^-29.
+TEST(Mutations, BitsOfALaneAreDetectedWhereItsMostSensitiveElementHidesThem) {
   std::vector<CheckedElement> panel = panel_of({{8.0, 1e-3}, {8.0, 9.0}}, DType::f32);
   panel[1].linear = 33 + 1;
   EXPECT_THAT(mutate(panel, DType::f32).accepted, Contains(StrEq("three bits of a lane")));
@@ -259,7 +259,7 @@ TEST(Mutations, BitsOfALaneAreFoundOutWhereTheMostSensitiveElementOfTheLaneHides
   EXPECT_THAT(mutate(panel, DType::f32).accepted, IsEmpty());
 }
 
-TEST(Mutations, OneTellingElementIsEnoughForZerosAndSigns) {
+TEST(Mutations, OneSensitiveElementIsEnoughForZerosAndSigns) {
   EXPECT_THAT(mutate(panel_of({{1.0, 2.0}, {-0.5, 0.1}}, DType::f32), DType::f32).accepted, IsEmpty());
 }
 
@@ -283,7 +283,6 @@ namespace difference_test {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// Two tensors that hold 1.0 everywhere.
 struct Pair {
   TensorSpec spec;
   std::vector<std::byte> got, expected;
@@ -313,7 +312,7 @@ TEST(ElementDifferences, EqualTensorsHaveNone) {
   EXPECT_THAT(dense(DType::f32, 10000).compared().largest, IsEmpty());
 }
 
-// 4095 and 4096 lie on both sides of the border of a stretch.
+// 4095 and 4096 are on both sides of a stretch's border.
 TEST(ElementDifferences, FindsAllWithNaNFirstThenTheLargest) {
   for (const DType type : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
     Pair pair = dense(type, 10000);
@@ -338,8 +337,8 @@ TEST(ElementDifferences, CompareBitsSoZeroAndMinusZeroDiffer) {
   EXPECT_THAT(pair.compared().largest, ElementsAre(5));
 }
 
-// Rows of three at a distance of five: the gaps belong to nobody.
-TEST(ElementDifferences, FollowsTheLayoutAndLeavesItsGapsAlone) {
+// Rows of three at a distance of five.
+TEST(ElementDifferences, FollowsTheLayoutAndIgnoresItsGaps) {
   Pair pair(DType::f32, {4, 3}, Layout{{5, 1}, {}});
   pair.set(7, 2.0);
   pair.got[3 * sizeof(float)] ^= std::byte{1};  // element 3 of the storage is a gap

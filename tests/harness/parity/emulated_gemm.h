@@ -1,4 +1,4 @@
-// A gemm computed by an emulated unit, of which only what a probe reads is computed.
+// A gemm by an emulated unit, which computes only the elements that a probe reads.
 #pragma once
 
 #include <functional>
@@ -14,16 +14,15 @@
 
 namespace gpubench::testing {
 
-/// A unit, the types it is used with, and what a probe must call it.
 struct NamedUnit {
   std::string what;
   DType a = DType::f32, b = DType::f32, c = DType::f32;
   std::function<double(const Factors8&)> sum;
   std::string name;
-  std::function<double(double)> input = {};  ///< what is multiplied of a number; empty: all of it
+  std::function<double(double)> input = {};  ///< the multiplied part of a number; empty: all of it
   bool nvfp4 = false;
   std::function<double(double)> store = {};                 ///< empty: rounded to nearest even
-  std::function<double(const Factors8&)> in_odd_rows = {};  ///< empty: as in even ones
+  std::function<double(const Factors8&)> in_odd_rows = {};  ///< empty: as in even rows
 };
 
 inline std::function<double(double)> input_bits(int bits, bool cut_off) {
@@ -110,7 +109,7 @@ class EmulatedGemm {
     product_ = *definition(call.kind).product(*specs_);
   }
 
-  /// What the unit leaves of the elements that the launch wants.
+  /// The unit's results for the elements that the launch wants.
   [[nodiscard]] std::vector<double> results(const ProbeLaunch& launch) const {
     const std::int64_t k = extents_.k, n = extents_.n;
     std::vector<HostTensor> inputs;
@@ -137,7 +136,7 @@ class EmulatedGemm {
 
   [[nodiscard]] const CallSpecs& specs() const { return *specs_; }
   [[nodiscard]] const OpProduct& product() const { return product_; }
-  /// A probe that has read this gemm, which must outlive it, and its number of launches.
+  /// A probe after reading this gemm, which must outlive it, and the number of launches.
   [[nodiscard]] std::pair<std::unique_ptr<PrecisionProbe>, int> probed(std::uint64_t seed,
                                                                        std::int64_t ordered = max_ordered) const {
     auto probe = std::make_unique<PrecisionProbe>(*specs_, product_, seed, ordered);
@@ -161,7 +160,7 @@ class EmulatedGemm {
     }
     return values;
   }
-  // blocks_a and blocks_b come behind scale_a and scale_b.
+  // blocks_a and blocks_b follow scale_a and scale_b.
   [[nodiscard]] static std::size_t scales_at() { return 4; }
 
   NamedUnit unit_;

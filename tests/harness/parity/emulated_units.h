@@ -1,9 +1,9 @@
-// Units that add up products, bit-accurate as far as they are published: what a probe has to tell apart.
+// Units that add up products, bit-accurate as far as published: Xie et al., "MMA-Sim", arXiv 2511.10909; Fasi, Higham,
+// Mikaitis, Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ CS 7:e330, 2021.
 //
-// Tensor cores: Xie et al., "MMA-Sim", arXiv 2511.10909; Fasi, Higham, Mikaitis, Pranesh, "Numerical behavior of NVIDIA
-// tensor cores", PeerJ CS 7:e330, 2021. The products of a block and the old sum are aligned to the largest exponent
-// among them, that of a product being the sum of its factors' exponents; each is cut to a number of bits behind it;
-// their exact sum is cut or rounded to the register's type. Facts only; written anew in fp64.
+// Tensor cores align the products of a block and the old sum to the largest exponent among them (of a product: the sum
+// of its factors' exponents), truncate each to a number of bits below it, and truncate or round the exact sum to the
+// register's type. Facts only; independently written in fp64.
 #pragma once
 
 #include <algorithm>
@@ -17,10 +17,8 @@
 
 namespace gpubench::testing {
 
-/// What the register keeps of a block's sum.
 enum class Register { f32_cut, f32_cut_to_13_bits, f16_nearest };
 
-/// A number as sign, exponent and significand; below 2^least it is denormal.
 struct Split {
   double significand;
   int exponent;
@@ -35,10 +33,9 @@ inline double cut(double value, int fraction_bits, int min_exponent) {
   return std::ldexp(std::trunc(std::ldexp(value, fraction_bits - exponent)), exponent - fraction_bits);
 }
 
-/// The exponent of the smallest normal number.
 inline int min_exponent(DType type) { return std::ilogb(smallest_normal(type)); }
 
-/// A term of a block: a product, or in nvfp4 the exact sum of 16 of them, with its exponent for the alignment.
+/// A term of a block with its exponent for the alignment: a product, or in nvfp4 the exact sum of 16 products.
 struct Term {
   double significand = 0.0;
   int exponent = 0;
@@ -76,7 +73,7 @@ struct TensorUnit {
   Register kept = Register::f32_cut;
   int empty_every = 0;   ///< products after which the register is added to an f32 sum; 0: never
   int group = 1;         ///< neighbours whose products are summed exactly, with the scale of their block
-  int made_up_bits = 0;  ///< significant bits that the register is cut to after that, as in no unit that is known
+  int made_up_bits = 0;  ///< significant bits that the register is truncated to after that; no known unit does this
 
   [[nodiscard]] double operator()(const Factors8& f) const {
     const auto length = f.a.size(), step = static_cast<std::size_t>(block);
@@ -95,7 +92,7 @@ struct TensorUnit {
           if (!std::isfinite(product)) special = true;
           if (product == 0.0) continue;
           const Split a(f.a[j], f.min_a), b(f.b[j], f.min_b);
-          // Of one term as it is; in a group the probe has one at most, whose scales are powers of two.
+          // A single term is exact; a group holds at most one from the probe, with scales that are powers of two.
           term = {a.significand * b.significand, a.exponent + b.exponent};
         }
         terms.push_back(term);
@@ -115,8 +112,8 @@ struct TensorUnit {
   }
 };
 
-/// CDNA3: the products of a block are aligned and cut among themselves, then added to the old sum, both cut towards
-/// minus infinity, and rounded to f32.
+/// CDNA3: the products of a block are aligned and truncated among themselves, then added to the old sum, both truncated
+/// towards minus infinity, and rounded to f32.
 struct MatrixCore {
   int block, fraction = 24, wide_fraction = 31;
 
@@ -158,7 +155,6 @@ struct MatrixCore {
   }
 };
 
-/// One product at a time, each sum rounded to nearest.
 inline double fused_f32(const Factors8& f) {
   float sum = 0.0F;
   for (std::size_t k = 0; k < f.a.size(); ++k)
@@ -176,7 +172,7 @@ inline double rounded_each_time(const Factors8& f, DType type) {
   return sum;
 }
 
-/// Any way of adding, over a number of parts of k whose sums are stored in `type` and added in f32.
+/// Any way of adding, over `parts` parts of k whose sums are stored in `type` and added in f32.
 template <class Sum>
 double split_sum(const Factors8& f, std::size_t parts, DType type, const Sum& sum_of) {
   double sum = 0.0;

@@ -1,5 +1,5 @@
-// Whole training steps of tiny models on the CPU backend against the same programs in fp64; of GPT-2, on several ranks
-// and with faults too.
+// Training steps of tiny models on the CPU backend against the same programs in fp64; GPT-2 also on several ranks and
+// with faults.
 #include "harness/parity/end_to_end.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ Case tiny_step(const std::string& recipe) {
           CacheMode::step};
 }
 
-// Runs every op of the program on a backend, one by one; `dropped` is the label of one that is left out.
+// Runs every op of the program except the one labelled `dropped`.
 void run_on(Backend& backend, const Program& program, TextbookMachine& memory, const std::string& dropped = "") {
   for (const OpCall& op : program.ops()) {
     if (op.label == dropped) continue;
@@ -82,8 +82,8 @@ TEST_P(EndToEnd, ADroppedResidualIsSeenInTheUpdatedWeights) {
 
 TEST_P(EndToEnd, AFusedTrainingStepStaysWithinItToo) {
   const Fused fused = fuse(testing::program_of(tiny_step(GetParam())), open_cpu_backend()->fused_ops());
-  // embedding + ln1, residual1 + ln2, residual2 + ln_f; loss + its gradient; clip + AdamW, of which bf16 has two: of
-  // parameters with a copy and of those without
+  // embedding + ln1, residual1 + ln2, residual2 + ln_f; loss + its gradient; clip + AdamW, of which bf16 has two
+  // (parameters with and without a copy)
   ASSERT_EQ(fused.rewrites.size(), std::string(GetParam()) == "bf16" ? 6U : 5U);
   for (const EndToEndResult& result : compare(tiny_step(GetParam()), fused.program))
     EXPECT_TRUE(result.passed()) << result.tensor << ": error " << result.error << ", allowed " << result.allowed
@@ -95,7 +95,6 @@ Case on_ranks(Case c, int ranks) {
   return c;
 }
 
-// The same weights and the same global batch, in fp64: cut into ranks' parts, or whole.
 TEST(DataParallelStep, InFp64ItIsTheStepOfOneRankOnTheWholeBatch) {
   const Case one_rank = tiny_step("f32");
   const std::string key = one_rank.id_without_ranks();
@@ -168,8 +167,8 @@ TEST(EndToEndOfOneOp, ALossOverNoLabelsMustBeNaN) {
   EXPECT_FALSE(passed());
 }
 
-// z = x + 0, y = relu(z), and what flows back: dx = dy where y is positive. A backend's z may have another sign than
-// the exact one where that is nearest to zero, and then all of dy flows, or none; not where it is far from it.
+// z = x + 0, y = relu(z), dx = dy where y is positive. Only the z nearest to zero may have another sign than the exact
+// one.
 TEST(Kinks, AnElementThatIsRoundedOverZeroTakesTheOtherGradient) {
   const Case c{"test", "relu", {}, "f32", {}, 1, ""};
   Program p;
@@ -207,8 +206,8 @@ struct TinyModel {
   int parameters;  // tensors that a step updates
 };
 
-// Parameters of Llama: embedding, head, last norm, and per block two norms and four matrices. Of a ResNet: three of
-// each convolution, of which there are the first, and four in each bottleneck, and two of the head.
+// Parameters of Llama: embedding, head, last norm, and per block two norms and four matrices. ResNet: three per
+// convolution (the first, and four per bottleneck), and two of the head.
 const TinyModel tiny_models[] = {
     {"transformer",
      "bert_train_step",

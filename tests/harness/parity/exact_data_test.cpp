@@ -1,4 +1,3 @@
-// Data of which every sum is exact: what is right has one answer, and what rounding hides elsewhere shows.
 #include "harness/parity/exact_data.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +22,6 @@
 namespace gpubench {
 namespace exact_data_test {
 
-/// One op with its exact data, and outputs that a backend leaves.
 class Exact {
  public:
   explicit Exact(Program program, std::uint64_t seed = 1) : program_(std::move(program)) {
@@ -37,7 +35,7 @@ class Exact {
     const std::vector<TensorView> in = views_of(data->inputs), out = views_of(left);
     return judge(program_, 0, {in, out}, {mode, 20e6, seed, 2, {true, data->multiple_of}}, "exact");
   }
-  /// The outputs as this op would have left them with other inputs.
+  /// The op's correct outputs on other inputs.
   [[nodiscard]] std::vector<HostTensor> with(const std::vector<HostTensor>& inputs) const {
     return textbook_outputs({call(), views_of(inputs), outputs_, {}, true});
   }
@@ -110,7 +108,6 @@ Program of_groups(int direction, DType type, std::int64_t rows, std::int64_t gro
   return p;
 }
 
-/// A product whose op has outputs beside it.
 Program fused(int which, DType type) {
   Program p;
   if (which == 2) {
@@ -202,7 +199,7 @@ TEST(ExactData, HasOneRightAnswerThatIsAcceptedBitForBit) {
   }
 }
 
-TEST(ExactData, IsThereForAProductThatHasOutputsBesideIt) {
+TEST(ExactData, ExistsForAProductWithFurtherOutputs) {
   for (const DType type : {DType::f32, DType::bf16}) {
     for (const int which : {0, 2}) {
       Exact op(fused(which, type));
@@ -210,7 +207,7 @@ TEST(ExactData, IsThereForAProductThatHasOutputsBesideIt) {
       const OpParity parity = op.judged();
       EXPECT_EQ(parity.verdict, Verdict::pass) << which << ": " << parity.reason;
       HostTensor& product = op.left[0];
-      int tried = 0, worst = 0;  // of a norm's y, which is made of the product, the same element may be worse
+      int tried = 0, worst = 0;  // a norm's y is computed from the product, so the same element may be worse
       for (std::int64_t e = 0; e < product.elements(); e += 1 + product.elements() / 17, ++tried) {
         product.flip(e, 1);
         const OpParity wrong = op.judged();
@@ -228,7 +225,7 @@ TEST(ExactData, IsThereForAProductThatHasOutputsBesideIt) {
   EXPECT_EQ(op.judged().verdict, Verdict::fail);
 }
 
-// In f32, in several orders; where sums are said to be stored exactly each is also a number of the output's type.
+// In f32, in several orders; sums that are stored exactly must also be numbers of the output's type.
 TEST(ExactData, IsSummedWithoutRoundingInAnyOrder) {
   for (const DType type : {DType::f32, DType::bf16}) {
     for (const std::int64_t k : {1, 2, 3, 64, 4099}) {
@@ -291,7 +288,7 @@ TEST(ExactData, ShowsRowsColumnsAndPlacesThatAreSwapped) {
   }
 }
 
-// What realistic data hide: see harness/parity/EXACT_DATA.md.
+// See harness/parity/EXACT_DATA.md.
 TEST(ExactData, ShowsAScaleOffBy2ToTheMinus18InF32) {
   Conv2d conv;
   conv.pad_h = conv.pad_w = 1;
@@ -310,7 +307,6 @@ TEST(ExactData, ShowsAScaleOffBy2ToTheMinus18InF32) {
   EXPECT_EQ(op.judged().verdict, Verdict::fail);
 }
 
-// A sum that is long enough for rounding to hide a product.
 TEST(ExactData, ShowsTheLastOfHalfAMillionProductsLeftOutOrTakenTwiceInBf16) {
   const Sizes s{2, 40, 500'000};
   Exact op(product(DType::bf16, s));
@@ -329,7 +325,6 @@ TEST(ExactData, ShowsTheLastOfHalfAMillionProductsLeftOutOrTakenTwiceInBf16) {
   }
 }
 
-// Parts of the sum are large where the whole is small, so that bf16 does not hold them.
 TEST(ExactData, ShowsPartialSumsInBf16) {
   const Sizes s{40, 64, 4096};
   for (const std::int64_t parts : {2, 4, 16}) {
@@ -361,7 +356,8 @@ TEST(ExactData, ShowsTheLastBitOfAnyElementOfALargeSum) {
   }
 }
 
-// A result of bf16 moves with its constants by less than its last bit, but of thousands some are next to a boundary.
+// A constant off by little changes a bf16 result by less than its last bit, except for those of thousands near a
+// boundary.
 TEST(ExactData, ShowsConstantsOfGelusEpilogueThatAreOff) {
   Gemm forward, backward;
   forward.epilogue = Gemm::Epilogue::gelu;
@@ -388,7 +384,7 @@ TEST(ExactData, ShowsConstantsOfGelusEpilogueThatAreOff) {
   }
 }
 
-TEST(ExactData, IsNotMadeWhereSumsMayBeRoundedOnTheWay) {
+TEST(ExactData, DoesNotExistWhereSumsMayRound) {
   Math narrow;
   narrow.accumulate = DType::f16;
   EXPECT_FALSE(Exact(product(DType::f16, {8, 8, 4096}, {}, narrow)).data);

@@ -1,4 +1,3 @@
-// What becomes of the catalogue's faults in ops whose answers are known.
 #include "harness/parity/fault_catalogue.h"
 
 #include <gmock/gmock.h>
@@ -63,8 +62,7 @@ TEST(FaultCatalogue, EveryFaultOutsideItsBoundIsCaughtByItsRuleAndNoOther) {
   }
 }
 
-// Whoever waits for it hears from it: one thread of two tells of its faults.
-TEST(FaultCatalogue, TheCallersThreadTellsThatItGoesOn) {
+TEST(FaultCatalogue, TheCallersThreadReportsProgress) {
   int told = 0;
   const std::thread::id caller = std::this_thread::get_id();
   faults_in(product(DType::f32), [&] {
@@ -74,9 +72,8 @@ TEST(FaultCatalogue, TheCallersThreadTellsThatItGoesOn) {
   EXPECT_GT(told, 0);
 }
 
-// A copy in fewer bits is judged on the weight that was written. What was in its memory before is not read, so faults
-// there change nothing.
-TEST(FaultCatalogue, WhatIsJudgedOnWhatWasWrittenRaisesNoOther) {
+// A copy in fewer bits is judged on the written weight. Its earlier memory is not read, so faults there change nothing.
+TEST(FaultCatalogue, OutputsJudgedOnWrittenOnesRaiseNoOtherAlarm) {
   Program p;
   const auto add = [&](const char* name, DType type, Role role, double scale) {
     return p.add(tensor(name, type, {64}, role, Fill::normal(scale)));
@@ -92,8 +89,8 @@ TEST(FaultCatalogue, WhatIsJudgedOnWhatWasWrittenRaisesNoOther) {
   }
 }
 
-// By the formula of Rule G with 17 terms the bound of a product of 16 is some ulps of f32; half an ulp of bf16 is 2^15
-// of these, so the last bit of a bf16 number is always seen, and the last of f32 is not.
+// By Rule G with 17 terms the bound of a product of 16 is some ulps of f32. Half an ulp of bf16 is 2^15 of these, so
+// the last bit of bf16 is always seen, and that of f32 is not.
 TEST(FaultCatalogue, TheLastBitIsSeenInBf16AndIsRoundingInF32) {
   for (const auto& [type, seen] : {std::pair(DType::f32, false), std::pair(DType::bf16, true)}) {
     const auto bits = by_name(faults_in(product(type)), "a lower bit of one element flipped");

@@ -1,4 +1,3 @@
-// Fills: the same bits everywhere, and distributions that make faults visible.
 #include "harness/parity/fill.h"
 
 #include <gtest/gtest.h>
@@ -46,9 +45,9 @@ struct Moments {
   }
 };
 
-// Worked out by a program of ten lines in another language: SplitMix64 over FNV-1a of seed, case and name; four 16-bit
-// fields summed, minus 131070, times 2^-15.
-TEST(Fill, NormalValuesAreTheseOnEveryMachineForEver) {
+// Expected values from an independent program: SplitMix64 over FNV-1a of seed, case and name; four 16-bit fields
+// summed, minus 131070, times 2^-15.
+TEST(Fill, NormalValuesAreTheSameOnEveryMachine) {
   const Filled x(spec_of({3}, Fill::normal(1.0)));
   EXPECT_EQ(x.view[0], 2.28228759765625);
   EXPECT_EQ(x.view[1], -1.58001708984375);
@@ -121,8 +120,8 @@ TEST(Fill, AnotherCaseNameOrSeedIsAnotherTensor) {
   EXPECT_EQ(Filled(spec_of({64}, Fill::normal(1.0))).values(), base);
 }
 
-// Four uniform 16-bit numbers have deviation 2 x 65536 / sqrt(12) = 37837 = 1.1547 x 2^15. With 2^18 elements the mean
-// is known to 1/512 of it; four of those are allowed.
+// Four uniform 16-bit numbers have deviation 2 x 65536 / sqrt(12) = 37837 = 1.1547 x 2^15. The standard error of the
+// mean of 2^18 elements is 1/512 of it; four of those are allowed.
 TEST(Fill, NormalHasMeanZeroAndAboutTheScaleAsDeviation) {
   const Moments m(Filled(spec_of({1 << 18}, Fill::normal(1.0))).values());
   EXPECT_NEAR(m.mean, 0.0, 4.0 * 1.1547 / 512);
@@ -192,8 +191,7 @@ TEST(Fill, ConstantIsTheScaleRoundedOnce) {
   EXPECT_EQ(Filled(spec_of({2}, Fill::constant(0.0))).view[1], 0.0);
 }
 
-// What faults of a norm need to show: rows of variance about 1, 100 eps, eps and 0 with eps = 1e-5; means 0 and one
-// deviation.
+// Rows of variance about 1, 100 eps, eps and 0 with eps = 1e-5; means 0 and one deviation.
 TEST(Fill, NormRowsMeetTheDataConditionsOfNorms) {
   constexpr std::int64_t width = 4096;
   const Filled x(spec_of({16, width}, Fill::norm_rows(1.0)));
@@ -237,7 +235,7 @@ TEST(Fill, TinyMixHasOneInEightAtTheSizeOfEpsilon) {
   EXPECT_NEAR(Moments(sizes).deviation, 1e-8, 0.5e-8);
 }
 
-// def_hash does not cover this kind, which came after it: the bits of the first labels are kept here.
+// def_hash does not cover this kind: the first labels are fixed here.
 TEST(Fill, MaskedHasThreeInTwentyLabelsAndTheMaskElsewhere) {
   TensorSpec spec = spec_of({1 << 16}, Fill::masked(0, 30521, -100));
   spec.dtype = DType::i32;
@@ -257,7 +255,7 @@ TEST(Fill, TheFirstLabelIsNotMaskedThoughTheMaskIsALabel) {
   }
 }
 
-TEST(Fill, ScalesThatMakeNoSenseAreRefused) {
+TEST(Fill, InvalidScalesAreRefused) {
   EXPECT_THROW(Filled(spec_of({2}, Fill::normal(0.0))), ProgramError);
   EXPECT_THROW(Filled(spec_of({2}, Fill::normal(std::nan("")))), ProgramError);
   EXPECT_THROW(Filled(spec_of({2}, Fill::integers(3, 2))), ProgramError);
@@ -314,7 +312,7 @@ TEST(Fill, PartsOverTwoAxesOfAMeshMakeUpTheSameTensor) {
   }
 }
 
-TEST(Fill, AddendsOfASumAreNoTwoAlike) {
+TEST(Fill, AddendsOfASumDiffer) {
   const std::vector<double> all = Filled(spec_of({2, 40}, Fill::normal(1.0))).values();
   for (int rank = 0; rank < 2; ++rank) {
     TensorSpec spec = spec_of({40}, Fill::normal(1.0));
@@ -325,7 +323,7 @@ TEST(Fill, AddendsOfASumAreNoTwoAlike) {
   }
 }
 
-TEST(Fill, ReplicatedTensorsAreAlikeOnEveryRank) {
+TEST(Fill, ReplicatedTensorsAreEqualOnEveryRank) {
   TensorSpec first = spec_of({40}, Fill::normal(1.0), DType::f32, "w@0");
   TensorSpec second = spec_of({40}, Fill::normal(1.0), DType::f32, "w@1");
   first.placement.ranks = second.placement.ranks = 2;

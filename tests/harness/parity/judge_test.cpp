@@ -1,5 +1,5 @@
-// The judge against a catalogue of faults: each must be seen for the right reason, and correct results never.
-// The gemm under test is a plain loop in f32 that can be told to make one of the catalogue's mistakes.
+// Faults of a catalogue must be seen for the right reason, and correct results accepted. The gemm under test is a loop
+// in f32 with switchable mistakes.
 #include "harness/parity/judge.h"
 
 #include <gmock/gmock.h>
@@ -129,7 +129,7 @@ TEST(Judge, ACorrectGemmPassesWithEveryElementJudgedAndEveryMutationRejected) {
   }
 }
 
-// 60 tensors of 1024 elements: 122880 judgements without one false alarm.
+// 60 tensors of 1024 elements, each judged twice.
 TEST(Judge, CorrectResultsRaiseNoAlarmForAnySeed) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     for (const DType type : {DType::f32, DType::bf16}) {
@@ -146,8 +146,8 @@ struct CatalogueRow {
   const char* what;
 };
 
-// Least shares lie below those measured with emulated tensor cores at K = 4096 (f32: 0.99 of a lost term); smaller K
-// makes one lost term more visible.
+// Below the shares measured with emulated tensor cores at K = 4096 (f32: 0.99 for a lost term); a smaller K makes a
+// lost term more visible.
 TEST(Judge, ArithmeticFaultsOfTheCatalogueAreSeenInMostElements) {
   const CatalogueRow rows[] = {
       {Fault::drop_last_k, DType::f32, 0.95, "dropped last K element"},
@@ -189,7 +189,7 @@ TEST(Judge, TheLastBitOfEveryBf16ResultMatters) {
   EXPECT_GT(share_bad(parity), 0.9);
 }
 
-TEST(Judge, OneWrongElementIsFoundAndTold) {
+TEST(Judge, OneWrongElementIsFoundAndReported) {
   TestGemm g(32, 32, 64, DType::f32);
   g.run();
   const double right = g.memory.get(g.c, 5 * 32 + 17);
@@ -219,8 +219,8 @@ TEST(Judge, ABitFlipInAnyOfTheUpperHalfOfF32IsFound) {
   EXPECT_EQ(g.memory.judged().verdict, Verdict::pass);
 }
 
-// 7 * 9 elements: rows of either side begin within a byte, and the last byte is half empty.
-TEST(Judge, OneWrongElementOfFourBitsIsFoundBesideItsNeighbour) {
+// 7 * 9 elements: rows begin within a byte, and the last byte is half empty.
+TEST(Judge, OneWrongElementOfFourBitsIsFoundNextToItsNeighbour) {
   Program p;
   const ValueId x = p.add(tensor("x", DType::f4_e2m1, {7, 9}, Role::input, Fill::normal(2.0)));
   const ValueId y = transpose(p, {{1, 0}}, "y", x);
@@ -253,7 +253,7 @@ TEST(Judge, AnUnwrittenTileIsCalledUnwritten) {
   }
 }
 
-TEST(Judge, AnOutputThatNobodyWroteIsUnwrittenWhole) {
+TEST(Judge, AnUnwrittenOutputIsReportedAsAWhole) {
   const OpParity parity = TestGemm(16, 16, 8, DType::bf16).memory.judged();
   EXPECT_EQ(parity.verdict, Verdict::fail);
   EXPECT_THAT(parity.reason, StartsWith("unwritten: 256 of 256 elements of 'c'"));
@@ -294,10 +294,8 @@ TEST(Judge, AResultForOtherInputsIsStale) {
   EXPECT_EQ(parity.bad, 16);
 }
 
-// --- sampling ---
-
-// An element costs 656 operations (64 products, b read against its rows, the comparison); 3 MFLOP buy about 4600 of
-// 65536, one in every stratum of about 14: a tile of 64 x 64 contains some 256 whole strata.
+// An element costs 656 operations (64 products, b read against its rows, the comparison). 3 MFLOP pay for about 4600 of
+// 65536, one per stratum of about 14: a tile of 64 x 64 contains some 256 whole strata.
 TEST(Judge, ASampleSeesEveryWrongTile) {
   TestGemm clean(256, 256, 64, DType::bf16);
   clean.run();
@@ -338,7 +336,7 @@ TEST(Judge, CornersAreInEverySample) {
   }
 }
 
-TEST(Judge, FullJudgesEverythingWhateverTheBudget) {
+TEST(Judge, FullJudgesEverythingForAnyBudget) {
   TestGemm g(64, 64, 16, DType::f32);
   const OpParity parity = g.run().memory.judged({CheckMode::full, 1.0, 1, 1});
   EXPECT_EQ(parity.judged, 4096);
@@ -346,7 +344,7 @@ TEST(Judge, FullJudgesEverythingWhateverTheBudget) {
 }
 
 // One wrong element of 65536 that is neither large nor small, outside a sample of 200.
-TEST(Judge, ASuspectIsJudgedWhateverTheSampleIs) {
+TEST(Judge, ASuspectIsAlwaysJudged) {
   TestGemm g(256, 256, 16, DType::f32);
   constexpr std::int64_t wrong = 77 * 256 + 99;
   g.run().memory.set(g.c, wrong, g.memory.get(g.c, wrong) + 0.5);
@@ -370,8 +368,7 @@ TEST(Judge, TheLargestAndTheSmallestMagnitudesAreInEverySample) {
   }
 }
 
-// One wrong element in 65536, neither large nor small, and a sample of about 1 in 14: some seeds must see it, some must
-// not.
+// One wrong element in 65536, neither large nor small, and a sample of about 1 in 14: only some seeds see it.
 TEST(Judge, TheSeedAndThePhaseMoveTheSample) {
   TestGemm g(256, 256, 64, DType::f32);
   g.run().memory.set(g.c, 77 * 256 + 99, g.memory.get(g.c, 77 * 256 + 99) + 1e-4);  // too little for a sum to show
@@ -402,9 +399,7 @@ TEST(Judge, ThreadsChangeNothing) {
   EXPECT_EQ(four.bad, 2);
 }
 
-// --- what proves nothing ---
-
-TEST(Judge, WithoutACheckNothingIsClaimed) {
+TEST(Judge, WithoutACheckTheVerdictIsUnverified) {
   const OpParity parity = TestGemm(8, 8, 8, DType::f32).memory.judged({CheckMode::off, 1e6, 1, 1});
   EXPECT_EQ(parity.verdict, Verdict::unverified);
   EXPECT_EQ(parity.judged, 0);
@@ -427,7 +422,7 @@ TEST(Judge, ZeroWorkIsNotProven) {
   JudgedProgram memory = copied(DType::f32, {0, 8}, Fill::normal(1.0));
   const OpParity parity = memory.judged();
   EXPECT_EQ(parity.verdict, Verdict::not_proven);
-  EXPECT_EQ(parity.reason, "nothing of 'y' was compared");
+  EXPECT_EQ(parity.reason, "no element of 'y' was compared");
 }
 
 TEST(Judge, AZeroReferenceWithATightBoundIsProven) {
@@ -438,8 +433,8 @@ TEST(Judge, AZeroReferenceWithATightBoundIsProven) {
   EXPECT_EQ(memory.judged().verdict, Verdict::fail);
 }
 
-// One element, a sum of 2^44 and -(2^44 - 2^20): the result is 2^20, but Rule G must allow 2^-23 sqrt(2) 2^44.5, about
-// 2^22. Zero lies inside, so the check cannot tell right from nothing.
+// One element, a sum of 2^44 and -(2^44 - 2^20): the result is 2^20, and Rule G allows 2^-23 sqrt(2) 2^44.5, about
+// 2^22, which includes zero.
 TEST(Judge, AResultThatDrownsInItsBoundIsNotProven) {
   Program p;
   const ValueId a = p.add(tensor("a", DType::f32, {1, 2}, Role::input));
@@ -455,7 +450,7 @@ TEST(Judge, AResultThatDrownsInItsBoundIsNotProven) {
   EXPECT_LT(parity.mutations_rejected, parity.mutations);
 }
 
-TEST(Judge, AnOpThatReadNaNMustSayNaN) {
+TEST(Judge, AnOpThatReadNaNMustReturnNaN) {
   JudgedProgram memory = copied(DType::f32, {64}, Fill::normal(1.0));
   memory.set(x_of_copy, 5, std::nan(""));
   run_copy(memory);
@@ -513,8 +508,6 @@ TEST(Judge, MissingViewsAreAProgramError) {
   EXPECT_THROW((void)judge(memory.program(), 0, {}, {}, "check"), ProgramError);
 }
 
-// --- types, layouts, several outputs ---
-
 TEST(Judge, CopiesAreComparedBitForBit) {
   for (const DType type : {DType::f32, DType::bf16}) {
     JudgedProgram memory = copied(type, {257}, Fill::normal(1.0));
@@ -526,8 +519,7 @@ TEST(Judge, CopiesAreComparedBitForBit) {
   }
 }
 
-// -0 == 0, and yet whoever moves or casts a number has to leave its sign.
-TEST(Judge, WhatIsMovedKeepsTheSignOfZero) {
+TEST(Judge, MovesKeepTheSignOfZero) {
   const auto filled = [](const std::function<ValueId(Program&, ValueId)>& op) {
     Program p;
     const ValueId x = p.add(tensor("x", DType::f32, {4, 4}, Role::input, Fill::normal(1.0)));
@@ -562,7 +554,7 @@ TEST(Judge, WhatIsMovedKeepsTheSignOfZero) {
   EXPECT_EQ(memory.judged().verdict, Verdict::pass);
 }
 
-// 256 rows of 64 columns in a storage of 192: what lies beside the part stays poisoned, and is not its business.
+// 256 rows of 64 columns in a storage of 192; the rest stays poisoned.
 TEST(Judge, APartOfAStorageIsJudgedWithoutItsNeighbours) {
   Program p;
   const ValueId a = p.add(tensor("a", DType::bf16, {16, 8}, Role::input, Fill::normal(1.0)));
@@ -588,7 +580,7 @@ TEST(Judge, APartOfAStorageIsJudgedWithoutItsNeighbours) {
               HasSubstr("1 of 64 elements of 'c' still hold the poison pattern, first at c[3, 1]"));
 }
 
-// Layer norm in fp64 with the catalogue's mistakes; every output is rounded once by storing it.
+// Layer norm in fp64 with the catalogue's mistakes; storing rounds every output once.
 struct TestLayerNorm {
   static constexpr std::int64_t rows = 32, width = 256;
   ValueId x, gamma, beta;

@@ -1,4 +1,3 @@
-// A program's memory on the host for tests of the judge: filled sources, poisoned outputs, and views for judge().
 #pragma once
 
 #include <functional>
@@ -12,7 +11,6 @@
 
 namespace gpubench {
 
-/// Memory for the values of a program, filled and poisoned as a run would.
 class JudgedProgram {
  public:
   explicit JudgedProgram(Program program, std::uint64_t seed = 42) : program_(std::move(program)) {
@@ -39,7 +37,6 @@ class JudgedProgram {
     const TensorSpec& spec = program_.spec(id);
     store_poison(spec.dtype, address(id), spec.layout.offset(spec.shape, linear));
   }
-  /// The bytes of one element, to flip bits in.
   [[nodiscard]] std::byte* element(ValueId id, std::int64_t linear) {
     const TensorSpec& spec = program_.spec(id);
     return address(id) + spec.layout.offset(spec.shape, linear) * static_cast<std::int64_t>(size_of(spec.dtype));

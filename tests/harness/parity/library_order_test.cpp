@@ -1,5 +1,5 @@
-// The order in which the libraries of this machine add up products, read and replayed: what a probe reads must give, on
-// random data, the very bits that the library gives.
+// Orders of addition of this machine's libraries, read by a probe: replayed on random data, they must give the
+// library's bits.
 #include <gtest/gtest.h>
 
 #include "harness/core/hash.h"
@@ -15,7 +15,6 @@
 namespace gpubench::testing {
 namespace library_order_test {
 
-/// Random numbers in [-1, 1) that the type holds.
 void set_random(HostTensor& tensor, std::uint64_t seed) {
   for (std::int64_t e = 0; e < tensor.elements(); ++e) {
     const auto random = static_cast<double>(hash_at(mix(seed), static_cast<std::uint64_t>(e)) >> 11U);
@@ -23,7 +22,6 @@ void set_random(HostTensor& tensor, std::uint64_t seed) {
   }
 }
 
-/// Row `i` of a and column `j` of b.
 std::pair<std::vector<float>, std::vector<float>> factors(const std::vector<HostTensor>& inputs, std::int64_t i,
                                                           std::int64_t j) {
   const std::int64_t k = inputs[0].spec.shape[1], n = inputs[1].spec.shape[1];
@@ -35,7 +33,6 @@ std::pair<std::vector<float>, std::vector<float>> factors(const std::vector<Host
   return both;
 }
 
-/// The CPU backend's own plan of a gemm [lines, k] x [k, lines] -> f32.
 class CpuGemm {
  public:
   CpuGemm(DType type, std::int64_t k) : lines_(std::max<std::int64_t>(k, 64)) {
@@ -64,7 +61,7 @@ class CpuGemm {
   [[nodiscard]] const PrecisionProbe& probe() const { return *probe_; }
   [[nodiscard]] std::string what() const { return run_->implementation(0) + ": " + probe_->arithmetic().order; }
 
-  /// How many of the results of random data are not those of the tree that was read.
+  /// The number of results on random data that differ from a replay of the tree.
   int wrong_replays(const SummationTree& tree) {
     std::vector<HostTensor> inputs(inputs_.begin(), inputs_.end());
     for (std::size_t i = 0; i < inputs.size(); ++i) set_random(inputs[i], i + 1);
@@ -131,7 +128,7 @@ TEST(LibraryOrder, TheCpuBackendsProductsAreReplayedInTheOrderThatWasRead) {
       ++read;
       EXPECT_EQ(gemm.wrong_replays(*tree), 0);
     }
-    // By AMX, the sum of 17 bf16 products leaves it open; all that is read is right.
+    // AMX sums of 17 bf16 products leave the order open.
     EXPECT_LE(10 * untold, static_cast<int>(lengths().size())) << name(type);
   }
   tell_count("orders of the CPU backend's products that were read and replayed", read);
@@ -139,8 +136,8 @@ TEST(LibraryOrder, TheCpuBackendsProductsAreReplayedInTheOrderThatWasRead) {
 }
 
 #ifdef GPUBENCH_TEST_OPENBLAS
-// OpenBLAS adds up in another order from one element of a tile to the next: no single launch shows the order of one. So
-// each pair of places of the huge numbers has a launch, all rows and all columns alike but for where a column begins.
+// OpenBLAS's order differs between elements of a tile, so one launch can't show the order of one element. Each pair of
+// places of the huge numbers has a launch with equal rows and columns, except for where a column begins.
 class OpenBlas {
  public:
   static constexpr int tile = 48;
@@ -148,7 +145,6 @@ class OpenBlas {
 
   explicit OpenBlas(int k) : k_(k), a_(size(tile, k), 1.0F), b_(size(k, tile), 1.0F), c_(size(tile, tile)) {}
 
-  /// Of the elements in these rows and columns, row by row.
   [[nodiscard]] std::vector<std::optional<SummationTree>> trees() {
     std::vector<std::vector<int>> sizes(rows.size() * columns.size(), std::vector<int>(size(k_, k_), 0));
     for (int i = 0; i < k_; ++i) {
@@ -174,7 +170,7 @@ class OpenBlas {
     return all;
   }
 
-  /// Whether products are added unrounded: not by the kernels for a processor that OpenBLAS does not know.
+  /// Whether products are added unrounded: not by OpenBLAS's kernels for unknown processors.
   static bool fuses() {
     OpenBlas two(2);
     const float x = 1.0F + 0x1p-12F, rounded = x * x;

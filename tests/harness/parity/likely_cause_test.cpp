@@ -1,5 +1,4 @@
-// Kernels with the faults that real ones had, written out in loops here: the reason names each fault. Results without
-// such a fault have no likely cause.
+// Faults of real kernels, written as loops: the reason names each. Results without such a fault have no likely cause.
 #include "harness/parity/likely_cause.h"
 
 #include <gmock/gmock.h>
@@ -29,10 +28,10 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 using Tensors = std::vector<HostTensor>;
-/// Fills the outputs, which hold the right numbers, from the inputs.
+/// `out` holds the right numbers before the call.
 using Kernel = std::function<void(const Tensors& in, Tensors& out)>;
 
-/// The reason that the check gives for what the kernel leaves of the one op of a program.
+/// The reason that the check gives for the kernel's outputs of a program with one op.
 std::string reason(const Program& program, const Kernel& kernel) {
   TextbookMachine machine(program);
   machine.fill_sources("test/case", 42, program);
@@ -55,7 +54,6 @@ void set_each(HostTensor& tensor, const std::function<double(std::int64_t)>& val
   for (std::int64_t e = 0; e < tensor.elements(); ++e) tensor.set(e, value(e));
 }
 
-/// Adds tensors to a program.
 struct Tensor {
   Program& p;
   DType type = DType::f32;
@@ -78,7 +76,7 @@ struct Product {
     if (with_bias) more.bias = in("bias", {n});
     gemm(p, g, {}, "c", in("a", {m, k}), in("b", {k, n}), more);
   }
-  /// Sums of alpha a b at the places that `b_at` gives, with that many terms, and a part of the bias.
+  /// Sums of alpha a b with `terms` terms, b read where `b_at` says, and a part of the bias.
   static Kernel kernel(double alpha, std::int64_t terms, double bias,
                        const std::function<std::int64_t(std::int64_t, std::int64_t)>& b_at) {
     return [=](const Tensors& in, Tensors& out) {
@@ -129,7 +127,7 @@ TEST(LikelyCause, AStoreThatCutsOrIsTooNarrowIsReported) {
   expect_cause(p, "y rounded to f16", [](const Tensors&, Tensors& out) {
     set_each(out[0], [&](std::int64_t e) { return round_to(DType::f16, out[0].get(e)); });
   });
-  // The upper half of an f32 number.
+  // Truncation to the upper half of an f32 number.
   const Product product(DType::bf16);
   expect_cause(product.p, "c rounded toward zero", [](const Tensors& in, Tensors& out) {
     Tensors all{HostTensor(tensor("c", DType::f32, {m, n}, Role::activation))};
@@ -141,7 +139,7 @@ TEST(LikelyCause, AStoreThatCutsOrIsTooNarrowIsReported) {
 
 constexpr double epsilon = 1e-5;
 
-/// y = f((x - mean) rstd) gamma + beta of each row; null: without a mean, without beta.
+/// y = f((x - mean) rstd) gamma + beta of each row; null fields drop the mean or beta.
 struct NormKernel {
   std::function<double(double variance)> rstd = [](double variance) { return 1.0 / std::sqrt(variance + epsilon); };
   std::function<double(double)> normalized = [](double value) { return value; };
@@ -203,7 +201,7 @@ struct Heads {
   std::int64_t s = 20, heads = 6, kv = 3, d = 8;
 };
 
-/// A softmax of scale q k^T, and what it weighs of v; the places of elements and the head of k and v for each of q.
+/// A softmax of scale q k^T times v; places of elements, and the head of k and v for each head of q.
 struct AttentionKernel {
   Heads of;
   double scale = 1.0;
@@ -260,7 +258,7 @@ TEST(LikelyCause, AttentionNamesItsScaleItsMaskItsHeadsAndItsLayout) {
   expect_cause(p, "axes 1 and 2 of every tensor swapped", kernel);
 }
 
-// Few rows are as much as a fault may cost, and the check adds the largest elements.
+// The budget of a fault pays for few rows; the check adds the largest elements.
 TEST(LikelyCause, IsFoundFromFewRowsWhereTheTextbookIsExpensive) {
   const Heads of{256, 2, 1, 64};
   Program p;
@@ -330,7 +328,7 @@ TEST(LikelyCause, ASoftmaxWithoutItsMaximumIsReported) {
   });
 }
 
-// Without an epsilon, or with a tiny one: rows of usual variance do not show which.
+// Rows of usual variance don't distinguish a missing epsilon from a tiny one.
 TEST(LikelyCause, OfCausesThatPredictDifferentNumbersNoneIsReported) {
   Program p;
   const Tensor in{p};
@@ -349,7 +347,6 @@ TEST(LikelyCause, OfCausesThatPredictTheSameNumbersTheFirstIsReported) {
                [](const Tensors&, Tensors& out) { set_each(out[0], [](std::int64_t) { return 1.0; }); });
 }
 
-// Random numbers, noise on some or all of the right ones, and elements of other places.
 TEST(LikelyCause, AThousandRandomWrongResultsHaveNone) {
   std::mt19937_64 random(7);
   std::normal_distribution<double> normal;

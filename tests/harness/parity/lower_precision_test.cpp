@@ -1,4 +1,3 @@
-// Products in less than the declared precision are named; other faults are not taken for that.
 #include "harness/parity/lower_precision.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +17,7 @@ using ::testing::Not;
 
 constexpr std::int64_t m = 16, n = 16, k = 256;
 
-/// c = a b of m x k and k x n, each element by `dot`: given a function that has the k products' factors.
+/// c = a b of m x k and k x n; `dot` computes an element from its k pairs of factors.
 struct Product {
   explicit Product(DType type, const Math& math = {}) : judged(build(type, math)) {}
 
@@ -50,8 +49,7 @@ double cut(int bits, double value) {
   return std::ldexp(std::nearbyint(std::ldexp(fraction, bits)), exponent - bits);
 }
 
-/// Products of factors in so many bits, summed in so many parts, each by additions rounded to `sum`, and the parts' sum
-/// rounded to `part`.
+/// Products of factors in `bits` bits, in `parts` sums; additions are rounded to `sum`, the sum of the parts to `part`.
 auto sums(int bits, DType sum, int parts = 1, DType part = DType::f64) {
   return [=](const auto& a, const auto& b) {
     double total = 0.0;
@@ -85,8 +83,8 @@ TEST(LowerPrecision, OfTf32InputsUnderAnF32LabelIsNamed) {
   EXPECT_EQ(honest.parity().verdict, Verdict::pass) << honest.parity().reason;
 }
 
-// What a user accepts replaces a higher arithmetic, in products only where sums are meant, and adds none.
-TEST(LowerPrecision, ThatIsAcceptedIsWhatOpsAreJudgedBy) {
+// An accepted arithmetic replaces a higher one only, and in products only if it concerns sums.
+TEST(LowerPrecision, AcceptedByTheUserReplacesTheDeclaredOne) {
   Program p = Product::build(DType::f32, {});
   scale(p, {2.0}, {}, "scaled", p.op(0).outputs[0]);
   const auto math_of = [&](const std::vector<std::string>& names, int op) {

@@ -1,4 +1,4 @@
-// Training steps in f16, whose loss is scaled, and with 8-bit products, against the same steps without either.
+// Training steps in f16 with a scaled loss, and with 8-bit products, against the same steps without either.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ const std::vector<Step>& eight_bit_steps() {
   return steps;
 }
 
-/// Whole models, whose loss has the scale; the gradient that flows into a block comes with one.
+/// Whole models scale the loss; blocks get a scaled gradient.
 const std::vector<Step>& f16_steps() {
   static const std::vector<Step> steps{
       eight_bit_steps()[0],
@@ -67,8 +67,7 @@ std::map<std::string, ValueId> by_name(const Program& program) {
   return values;
 }
 
-/// What both programs make of the same inputs without rounding: every weight and moment that `plain` leaves, `narrow`
-/// leaves too.
+/// Without rounding, `narrow` must leave every weight and moment that `plain` leaves.
 void expect_same_updates_in_fp64(const Program& plain, const Program& narrow) {
   const Program wide_plain = widen(plain), wide_narrow = widen(narrow);
   TextbookMachine want(wide_plain), got(wide_narrow);
@@ -96,7 +95,6 @@ void expect_same_updates_in_fp64(const Program& plain, const Program& narrow) {
   EXPECT_GT(updates, 20);
 }
 
-/// A run whose every op is right to the last bit of its type.
 void expect_within_the_spread_of_correct_runs(const Case& c) {
   const Program program = testing::program_of(c);
   TextbookMachine machine(program);
@@ -128,7 +126,7 @@ TEST(ScaledLoss, AStepInF16StaysWithinTheSpreadOfCorrectRuns) {
   }
 }
 
-// A scale of 2^125: every gradient of f16 is infinite or NaN.
+// A scale of 2^125 makes every f16 gradient infinite or NaN.
 TEST(ScaledLoss, AnOverflowLeavesWeightsAndMomentsAsTheyWereAndHalvesTheScale) {
   for (const Step& step : f16_steps()) {
     SCOPED_TRACE(step.workload);
@@ -159,7 +157,7 @@ TEST(ScaledLoss, AnOverflowLeavesWeightsAndMomentsAsTheyWereAndHalvesTheScale) {
   }
 }
 
-// Powers of two are taken off as they were put on, and nothing is clamped.
+// Powers of two are removed exactly, and nothing is clamped.
 TEST(EightBitProducts, UpdatesAreThoseOfTheStepIn16BitsInFp64) {
   for (const Step& step : eight_bit_steps()) {
     SCOPED_TRACE(step.workload);
@@ -210,7 +208,6 @@ TEST(EightBitProducts, LinearLayersReadE4m3AndGradientsE5m2AlongTheirSums) {
   EXPECT_EQ(wide, 3);
 }
 
-// Copies that lie along the sums of backward products are the backward's own.
 TEST(EightBitProducts, RecomputationRepeatsQuantizationAndNoTransposedCopy) {
   const auto count = [](std::vector<std::string> modes, const OpKind& kind) {
     Case c = case_of(eight_bit_steps()[0], "f8_hybrid");

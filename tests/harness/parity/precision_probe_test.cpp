@@ -1,5 +1,3 @@
-// Units that add up products are told apart by what a probe reads of them; what is not known is called unknown; what is
-// below the declared arithmetic is named.
 #include "harness/parity/precision_probe.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +28,7 @@ PlanArithmetic read_of(const NamedUnit& unit, const GemmExtents& e = usual, cons
   return probe->arithmetic();
 }
 
-// Whatever the seed and the shape: every unit by its name, with three launches at most.
+// For any seed and shape, with at most three launches.
 TEST(PrecisionProbe, EveryKnownUnitIsIdentified) {
   const std::vector<NamedUnit> units = known_units();
   const int trials = trial_count("GPUBENCH_TRIAL_PROBES", 300);
@@ -95,7 +93,7 @@ TEST(PrecisionProbe, AKnownUnitsReadingsAreThoseThatWerePublished) {
   EXPECT_EQ(told.at("Volta").order, "16 of the first 256: 4 at once, in order") << "f16 has no room for more";
 }
 
-TEST(PrecisionProbe, AUnitThatNobodyKnowsIsCalledUnknown) {
+TEST(PrecisionProbe, AnUnpublishedUnitIsCalledUnknown) {
   const auto cut_alone = [](const Factors8& f) {
     double sum = 0.0;
     for (std::size_t k = 0; k < f.a.size(); ++k) sum = cut(sum + f.a[k] * f.b[k], 23, -126);
@@ -146,7 +144,7 @@ double by_three_bf16(const Factors8& f) {
   return sum;
 }
 
-TEST(PrecisionProbe, WhatIsMultipliedOfTheInputsIsRead) {
+TEST(PrecisionProbe, TheMultipliedPartOfInputsIsRead) {
   const auto away = [](double value) {
     if (value == 0.0 || !std::isfinite(value)) return value;
     const int shift = 10 - std::ilogb(value);
@@ -230,8 +228,8 @@ TEST(PrecisionProbe, DeparturesFromIeeeAreNamed) {
   EXPECT_THAT(read_of({"", f32, f32, f32, fused_f32, "", {}, false, no_nan}).specials, HasSubstr("a NaN is lost"));
 }
 
-// The declared arithmetic, what is below it, and its name for --arithmetic.
-TEST(PrecisionProbe, OnlyWhatIsBelowTheDeclaredArithmeticIsADowngrade) {
+// The declared arithmetic, a lower one, and its name for --arithmetic.
+TEST(PrecisionProbe, OnlyLowerArithmeticIsADowngrade) {
   const Math usual_math;
   const Math tf32{.inputs = Math::Inputs::tf32}, fast{.fast_accumulation = true}, split{.split_k_in_output = true};
   const Math f16_math{.accumulate = f16}, f64_math{.accumulate = f64};
@@ -281,7 +279,7 @@ TEST(PrecisionProbe, OnlyWhatIsBelowTheDeclaredArithmeticIsADowngrade) {
   }
 }
 
-TEST(PrecisionProbe, EveryLowerArithmeticHasANameOfItsOwn) {
+TEST(PrecisionProbe, EveryLowerArithmeticHasAUniqueName) {
   const NamedUnit narrow{"19 bits", bf16, bf16, bf16, TensorUnit{8, 24, Register::f32_cut, 0, 1, 19}, ""};
   EXPECT_EQ(read_of(narrow).reason, "running sums of 19 bits, declared: 24 (f32) (--arithmetic fewer_sum_bits)");
   const NamedUnit split{"", f32, f32, f32, fused_f32, "", in_two_bf16};
@@ -295,8 +293,8 @@ TEST(PrecisionProbe, EveryLowerArithmeticHasANameOfItsOwn) {
   for (const LowerArithmetic& one : lower_arithmetic::all) EXPECT_TRUE(names.insert(one.name).second) << one.name;
 }
 
-// Three bf16 pieces have all of f32's bits, and denormals are a matter of the device.
-TEST(PrecisionProbe, WhatIsAmbiguousIsToldAndNotJudged) {
+// Three bf16 pieces have all of f32's bits, and denormals depend on the device.
+TEST(PrecisionProbe, AmbiguousReadingsAreReportedAndNotJudged) {
   EXPECT_EQ(read_of({"", f32, f32, f32, by_three_bf16, ""}).verdict, Verdict::pass);
   const auto flushed = [](double value) { return std::fabs(value) < smallest_normal(f32) ? 0.0 : value; };
   EXPECT_EQ(read_of({"", bf16, bf16, bf16, fused_f32, "", flushed}).verdict, Verdict::pass);
@@ -304,18 +302,18 @@ TEST(PrecisionProbe, WhatIsAmbiguousIsToldAndNotJudged) {
   EXPECT_EQ(read_of(f8, {.m = 128, .n = 128, .k = 128}).verdict, Verdict::pass) << "so few may be one chunk";
 }
 
-TEST(PrecisionProbe, SumsOfMoreBitsThanWereTriedAreTold) {
+TEST(PrecisionProbe, SumsWiderThanTheTriedOnesAreReported) {
   const auto wide = [](const Factors8& f) {
     long double sum = 0.0L;  // 64 bits
     for (std::size_t k = 0; k < f.a.size(); ++k) sum += static_cast<long double>(f.a[k]) * f.b[k];
     return static_cast<double>(sum);
   };
   const PlanArithmetic told = read_of({"", f32, f32, f32, wide, ""});
-  EXPECT_EQ(told.note, "no bit of a sum is lost: it keeps more than 60");
+  EXPECT_EQ(told.note, "sums lose no bit: they keep more than 60");
   EXPECT_EQ(told.verdict, Verdict::pass);
 }
 
-// A transform before and behind the products, as Winograd's, leaves no plain sums: nothing is read, nothing is judged.
+// A transform around the products, as Winograd's, leaves no plain sums.
 TEST(PrecisionProbe, SumsThatAreNotPlainAreNotRead) {
   const auto transformed = [](const Factors8& f) {
     float sum = 0.0F;
@@ -325,7 +323,7 @@ TEST(PrecisionProbe, SumsThatAreNotPlainAreNotRead) {
   };
   for (const DType type : {f32, bf16}) {
     const PlanArithmetic told = read_of({"", type, type, type, transformed, ""});
-    EXPECT_EQ(told.note, "its sums are not plain sums of products") << name(type);
+    EXPECT_EQ(told.note, "the sums are not plain sums of products") << name(type);
     EXPECT_EQ(told.bits, std::nullopt);
     EXPECT_EQ(told.verdict, Verdict::pass) << told.reason;
   }
@@ -358,7 +356,6 @@ TEST(PrecisionProbe, FactorsThatArePowersOfTwoAreSeenThrough) {
   EXPECT_TRUE(is_readable(half.specs(), half.product()));
 }
 
-// However small or lopsided: nothing is claimed that is not so, and what there is room for is read.
 TEST(PrecisionProbe, SmallAndLopsidedProductsAreReadAsFarAsTheyGo) {
   for (const NamedUnit& unit : known_units()) {
     if (unit.nvfp4 || unit.what.starts_with("split")) continue;  // so small a part is of no known unit
@@ -382,7 +379,7 @@ TEST(PrecisionProbe, SmallAndLopsidedProductsAreReadAsFarAsTheyGo) {
   EXPECT_EQ(vector.inputs, "b: exact") << "a matrix times a vector, which is needed whole for the matrix";
   const PlanArithmetic small = read_of({"", f32, f32, f32, fused_f32, ""}, {.m = 8, .n = 8, .k = 8});
   EXPECT_EQ(small.bits, std::nullopt) << "all of k may be one step";
-  EXPECT_EQ(small.note, "sums of few products keep 24 bits; there are too few to read more");
+  EXPECT_EQ(small.note, "sums of few products keep 24 bits; more products are needed to read more");
   EXPECT_EQ(small.order, "in order of k");
 }
 
@@ -408,7 +405,7 @@ TEST(PrecisionProbe, TheSameSeedGivesTheSameDataAndAnotherOneOthers) {
   EXPECT_NE(first_launch(1), first_launch(2));
 }
 
-TEST(PrecisionProbe, KnownUnitsAreSourcedAndToldApart) {
+TEST(PrecisionProbe, KnownUnitsHaveSourcesAndDiffer) {
   std::set<std::tuple<int, int, int, int>> readings;
   for (const KnownAccumulator& known : known_accumulators()) {
     EXPECT_FALSE(known.source.empty()) << known.name;

@@ -1,4 +1,3 @@
-// What sums of a whole output show that a sample of its elements does not.
 #include "harness/parity/projection.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +16,6 @@
 namespace gpubench {
 namespace projection_test {
 
-// What a perfect backend leaves.
 void run_perfectly(JudgedProgram& memory) {
   TextbookMachine machine(memory.program());
   machine.fill_sources("test/case", 42, memory.program());  // as JudgedProgram does
@@ -41,7 +39,6 @@ struct Problem {
   double budget = 0.0;  ///< other than small_budget()
 };
 
-// Every linear op, in each orientation that its operands may have.
 std::vector<Problem> problems() {
   std::vector<Problem> all;
   for (const DType type : {DType::f32, DType::bf16}) {
@@ -104,7 +101,7 @@ std::vector<Problem> problems() {
     };
     all.push_back({"grouped gemm " + std::string(name(type)), [=] { return grouped(false); }});
     all.push_back({"gradient of grouped gemm " + std::string(name(type)), [=] { return grouped(true); }});
-    // Of so many input and output channels that sums along one of both would cost more than the budget.
+    // Enough input and output channels that sums along only one of them would exceed the budget.
     all.push_back({"conv filter along two axes " + std::string(name(type)),
                    [=] {
                      Program p;
@@ -118,7 +115,7 @@ std::vector<Problem> problems() {
   return all;
 }
 
-// A budget that buys a sample of a tenth, and sums.
+// A budget for a sample of a tenth, and sums.
 double small_budget(const Problem& problem, const Program& program) {
   return problem.budget > 0.0 ? problem.budget : std::max(cost_of(program, program.op(0)).flop / 4.0, 2e5);
 }
@@ -138,7 +135,7 @@ TEST(Projection, EachLinearOpIsComparedWholeAndWithoutAlarm) {
   }
 }
 
-TEST(Projection, ASingleElementOffByTheStatedAmountIsFoundWhereverItIs) {
+TEST(Projection, ASingleElementOffByTheStatedAmountIsFoundAnywhere) {
   for (const Problem& problem : problems()) {
     JudgedProgram memory(problem.build());
     run_perfectly(memory);
@@ -166,7 +163,7 @@ TEST(Projection, AWrongTileOfALargeProductIsFoundWithEverySeed) {
   const ValueId c = gemm(p, g, Math{}, "op", a, b).c;
   JudgedProgram memory(std::move(p));
   run_perfectly(memory);
-  for (std::int64_t i = 0; i < 16; ++i) {  // the tile beside it, 16 x 16
+  for (std::int64_t i = 0; i < 16; ++i) {  // the neighbouring tile, 16 x 16
     for (std::int64_t j = 0; j < 16; ++j)
       memory.set(c, (608 + i) * 2304 + 1248 + j, memory.get(c, (608 + i) * 2304 + 1264 + j));
   }
@@ -174,7 +171,7 @@ TEST(Projection, AWrongTileOfALargeProductIsFoundWithEverySeed) {
     EXPECT_EQ(memory.judged(sampling(20e6, seed)).verdict, Verdict::fail) << seed;
 }
 
-TEST(Projection, WhatCostsMoreThanTheBudgetIsNotDone) {
+TEST(Projection, AProjectionBeyondTheBudgetIsSkipped) {
   JudgedProgram memory(problems().front().build());
   run_perfectly(memory);
   const OpParity parity = memory.judged(sampling(1e4));

@@ -1,5 +1,5 @@
-// Every recipe can be proven: a machine that errs by as much as its bounds allow passes the check of every op, and the
-// check rejects every corrupted output, in every precision that suites name.
+// In every precision that suites name, the check of every op accepts errors up to its bounds and rejects every
+// corrupted output.
 #include <gtest/gtest.h>
 
 #include "harness/parity/end_to_end.h"
@@ -13,7 +13,7 @@ Case small_case(std::string suite, std::string workload, Dims dims, std::string 
   return {std::move(suite), std::move(workload), std::move(dims), std::move(recipe), {}, 1, "small"};
 }
 
-// Runs the case op by op and judges each on what it read.
+// Runs the case op by op and judges each on its actual inputs.
 void expect_proven(const Case& c) {
   SCOPED_TRACE(c.id());
   const Program program = testing::program_of(c);

@@ -1,4 +1,4 @@
-// Sums replayed in f32 in the order of a tree, to hold a library's results against, bit for bit.
+// Sums replayed in f32 in the order of a tree, for bitwise comparison with a library's results.
 #pragma once
 
 #include <cmath>
@@ -24,7 +24,6 @@ class ReplayedSum {
     return fused_ ? std::fma(a_[static_cast<std::size_t>(leaf)], b_[static_cast<std::size_t>(leaf)], sum)
                   : sum + product(leaf);
   }
-  // The two products of a first step: the later one is added to the earlier one.
   [[nodiscard]] float of(const SummationTree::Node& node) const {
     if (node.children.empty()) return product(node.leaf);
     float sum = 0.0F;

@@ -1,4 +1,3 @@
-// Data of launches beside the case's own: each shows the fault that it is made for, and accepts what is right.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +20,7 @@
 namespace gpubench {
 namespace revealing_data_test {
 
-/// One op that was given one of its revealing data, and what is right for it.
+/// One op with one of its revealing data, and the correct outputs.
 class Revealed {
  public:
   /// `name`: of the data; empty for the first. Throws std::out_of_range where the op has none of that name.
@@ -40,7 +39,7 @@ class Revealed {
   }
   [[nodiscard]] const OpCall& call() const { return program_.op(0); }
   [[nodiscard]] bool is_exact() const { return sums_.exact; }
-  /// What the textbook expects of an output, from all terms of the sums or, on sparse data, from the few alone.
+  /// The textbook's values of an output, from all terms of the sums or, on sparse data, from the few nonzero ones.
   [[nodiscard]] std::vector<Expected> expected(int output, bool sparse) const {
     const std::vector<TensorView> given = views_of(inputs);
     const CheckUnits units = definition(call().kind).units({call(), specs_, outputs_}, output);
@@ -50,7 +49,6 @@ class Revealed {
     definition(call().kind).evaluate({call(), given, outputs_, {}, false, sparse}, output, wanted, all);
     return all;
   }
-  /// `left` as the op would leave it on other inputs.
   [[nodiscard]] std::vector<HostTensor> with(const std::vector<HostTensor>& other) const {
     return textbook_outputs({call(), views_of(other), outputs_});
   }
@@ -210,7 +208,6 @@ TEST(RevealingData, ShowsAttentionThatIsOffBy2ToTheMinus18) {
   }
 }
 
-// Probabilities may be cast before they are multiplied with values, and those may be added up in any order.
 TEST(RevealingData, AcceptsAttentionThatNormalizesFirst) {
   for (const DType type : {DType::f32, DType::bf16}) {
     const Revealed op(attention(type, true));
@@ -318,7 +315,7 @@ TEST_P(AttentionToOneKey, ShowsEveryElementThatIsWrong) {
   }
 }
 
-// As if it were not seen: then a query that attends to it has another.
+// The key is not seen: a query that attends to it has another one key.
 TEST_P(AttentionToOneKey, ShowsAKeyLeftOutWhereAQueryAttendsToIt) {
   const Revealed op = revealed(false);
   const OneKey& c = GetParam();
@@ -336,7 +333,7 @@ TEST_P(AttentionToOneKey, ShowsAKeyLeftOutWhereAQueryAttendsToIt) {
 INSTANTIATE_TEST_SUITE_P(RevealingData, AttentionToOneKey, testing::ValuesIn(one_key_cases()),
                          [](const auto& one) { return one.param.name; });
 
-// A tile of 16 keys that reads one past the 77th finds zeros there: a score of 0.
+// A tile of 16 keys that reads past the 77th finds zeros there: a score of 0.
 TEST(RevealingData, ShowsAttentionThatReadsAKeyPastTheEnd) {
   for (const DType type : {DType::f32, DType::bf16}) {
     const auto forward = [type](std::int64_t keys) {
@@ -358,8 +355,8 @@ TEST(RevealingData, ShowsAttentionThatReadsAKeyPastTheEnd) {
   }
 }
 
-// The log-sum-exp that is given is that of the scores: probabilities of the keys of a query add up to 1, so that the
-// gradients of v add up to those of o.
+// The given log-sum-exp is that of the scores: a query's probabilities add up to 1, so the gradients of v add up to
+// those of o.
 TEST(RevealingData, GiveAttentionBackwardTheLogSumExpOfScoresFarFromZero) {
   for (const Attention& attributes :
        {Attention{false, 0.125}, Attention{true, 0.125}, Attention{true, -0.125, 7}, Attention{true, 0.125, 0, 50.0}}) {
@@ -372,7 +369,7 @@ TEST(RevealingData, GiveAttentionBackwardTheLogSumExpOfScoresFarFromZero) {
   }
 }
 
-// Scores then are less than 110 apart, or not at all.
+// Scores then differ by less than 110, or not at all.
 TEST(RevealingData, HaveNoOneKeyWhereScoresCantBeToldApart) {
   for (const Attention& attributes : {Attention{true, 0.125, 0, 50.0}, Attention{true, 0.0}}) {
     const OneKey c{"", attributes, 48, 48, 2, 2, 64, 64};

@@ -1,4 +1,3 @@
-// The scan of every element, and the choice of those that are judged.
 #include "harness/parity/sample.h"
 
 #include <gmock/gmock.h>
@@ -44,7 +43,7 @@ TEST(Scan, FindsPoisonNaNAndInfinityInEveryFloatingType) {
   }
 }
 
-TEST(Scan, FiniteElementsAreNoSuspectsHoweverLarge) {
+TEST(Scan, LargeFiniteElementsAreNotSuspects) {
   for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::f8_e5m2}) {
     Stored t(type, {64});
     store(type, t.at(1), 50000.0);
@@ -54,7 +53,7 @@ TEST(Scan, FiniteElementsAreNoSuspectsHoweverLarge) {
   }
 }
 
-// All others are 1; what is larger or smaller comes in the order of its magnitude, its sign aside.
+// All others are 1; extremes are reported by magnitude, without the sign.
 TEST(Scan, FindsTheEightLargestAndTheFourSmallestMagnitudes) {
   for (const DType type : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
     Stored t(type, {20000});
@@ -75,7 +74,7 @@ TEST(Scan, OfEqualMagnitudesTheFirstAreTakenAndIntegersHaveNoExtremes) {
   EXPECT_THAT(Stored(DType::i32, {100}).scanned().extremes, IsEmpty());
 }
 
-// 165 is 0xa5, the poison of u8, and a result that an op may well have: it is looked at, not condemned.
+// 165 is 0xa5, the poison of u8, and a valid result.
 TEST(Scan, AnIntegerThatLooksLikePoisonIsASuspectOnly) {
   Stored t(DType::u8, {100});
   store(DType::u8, t.at(5), 165.0);
@@ -84,7 +83,7 @@ TEST(Scan, AnIntegerThatLooksLikePoisonIsASuspectOnly) {
   EXPECT_THAT(found.suspects, ElementsAre(5));
 }
 
-TEST(Scan, GapsBetweenTheRowsOfAPartAreNobodysBusiness) {
+TEST(Scan, GapsBetweenTheRowsOfAPartAreIgnored) {
   Stored t(DType::bf16, {4, 8}, Layout{{32, 1}, {}});
   for (std::size_t i = 0; i < t.bytes.size(); i += 2) store_poison(DType::bf16, t.bytes.data() + i);
   for (std::int64_t i = 0; i < 32; ++i) store(DType::bf16, t.at(i), 1.0);

@@ -1,4 +1,3 @@
-// What is made of operands for special data.
 #include "harness/parity/faults.h"
 
 #include <gmock/gmock.h>

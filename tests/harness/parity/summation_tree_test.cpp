@@ -1,4 +1,3 @@
-// Orders of sums that are known are read as what they are, and told in words; what no tree explains is said.
 #include "harness/parity/summation_tree.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +14,7 @@ namespace summation_tree_test {
 
 using Sum = std::function<float(const Factors&)>;
 
-// How many terms are lost beside two huge ones: those of the smallest subtree with both.
+// The terms lost next to two huge ones: those of the smallest subtree with both.
 std::vector<int> sizes_of(const Sum& sum, int terms) {
   const auto count = static_cast<std::size_t>(terms);
   std::vector<int> sizes(count * count, 0);
@@ -42,7 +41,7 @@ std::string words_of(const Sum& sum, int terms) {
   return tree ? tree->text(places(terms)) : "no tree";
 }
 
-TEST(SummationTree, OrdersThatAreKnownAreTold) {
+TEST(SummationTree, KnownOrdersAreDescribed) {
   EXPECT_EQ(words_of(in_order, 1), "alone");
   EXPECT_EQ(words_of(in_order, 2), "in order");
   EXPECT_EQ(words_of(in_order, 100), "in order");
@@ -63,7 +62,7 @@ TEST(SummationTree, OrdersThatAreKnownAreTold) {
             "4 blocks of 32, each 8 interleaved lanes, each in order, added in pairs, added in order");
 }
 
-TEST(SummationTree, OddOrdersAreTold) {
+TEST(SummationTree, OddOrdersAreDescribed) {
   const auto reversed = [](const Factors& t) {
     float sum = 0.0F;
     for (std::size_t k = t.size(); k-- > 0;) sum = fused(sum, t.a[k], t.b[k]);
@@ -90,7 +89,7 @@ TEST(SummationTree, OddOrdersAreTold) {
   EXPECT_EQ(words_of(more_crooked, 5), "0 1 4 (2 3)");
 }
 
-// Whatever the tree, sizes of its subtrees determine it: random ones, with up to five children a node.
+// Random trees, with up to five children a node.
 class RandomTree {
  public:
   RandomTree(int terms, std::uint64_t seed) : seed_(seed), terms_(terms) {
@@ -153,7 +152,7 @@ TEST(SummationTree, EveryTreeIsFoundAgainFromTheSizesOfItsSubtrees) {
   }
 }
 
-// One wrong entry, and entries of two orders, as where outputs are summed in different ones.
+// One wrong entry, and entries of two orders, as where outputs are summed in different orders.
 TEST(SummationTree, SizesOfNoTreeHaveNone) {
   int refused = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
@@ -204,7 +203,7 @@ TEST(SummationTree, ReplaysTheOrderBitForBit) {
   }
 }
 
-// Blocks of products that are added at once have as many children, and the old sum.
+// A block of products that is added at once has that many children and the old sum.
 TEST(SummationTree, CountsWhatIsAddedAtOnce) {
   constexpr int terms = 64;
   const auto tree_of = [&](int block) {

@@ -1,5 +1,5 @@
-// Formulas that are right on paper and cancel, overflow or saturate: the data of every run show each of them, in every
-// type that an op has, and accept what is right.
+// Formulas that are right on paper and cancel, overflow or saturate: the data of every run reveal each in every type of
+// an op.
 #include "harness/parity/faults.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ namespace unstable_forms_test {
 using ::testing::ElementsAreArray;
 using ::testing::IsEmpty;
 
-/// Adds tensors of one type, and those that are f32 in all recipes but f64's.
+/// Adds tensors of one type, and tensors that are f32 in all recipes except f64's.
 struct Operands {
   Program& p;
   DType type;
@@ -238,7 +238,6 @@ INSTANTIATE_TEST_SUITE_P(All, UnstableForms, testing::ValuesIn(ops_and_types()),
   return ops()[one.param.first].op + "_" + std::string(name(one.param.second));
 });
 
-/// The f32 outputs of float arithmetic on the range data of one op.
 std::vector<Expected> expected_on_ranges(const Program& program, std::vector<HostTensor>& inputs) {
   std::vector<TensorSpec> input_specs, output_specs;
   for (const ValueId id : program.op(0).inputs) {

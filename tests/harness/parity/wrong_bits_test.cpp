@@ -8,7 +8,7 @@
 namespace gpubench {
 namespace wrong_bits_test {
 
-// What is said of a tensor of this type in which element i has the bits of mask(i) flipped.
+// The report on a tensor in which element i has the bits mask(i) flipped.
 WrongBits flipped(const Shape& shape, DType type, const std::function<std::uint64_t(std::int64_t)>& mask) {
   const TensorSpec spec = tensor("y", type, shape, Role::activation);
   std::vector<std::byte> right(static_cast<std::size_t>(spec.bytes()));
@@ -39,7 +39,7 @@ TEST(WrongBits, ALaneOfAWarpIsNamedWithItsStrideAndItsBits) {
   EXPECT_EQ(flipped({1, 128}, DType::f32, lane).words, ", every 32nd from there, in bits 12-14 of each");
 }
 
-TEST(WrongBits, SeveralLanesAndOtherBitsInEachAreSaid) {
+TEST(WrongBits, SeveralLanesWithDifferentBitsAreReported) {
   const auto lanes = [](std::int64_t i) {
     if (i % 32 != 4 && i % 32 != 5 && i % 32 != 9) return std::uint64_t{0};
     return i % 32 == 9 ? std::uint64_t{1} << 15U : std::uint64_t{3} << 1U;
@@ -48,7 +48,7 @@ TEST(WrongBits, SeveralLanesAndOtherBitsInEachAreSaid) {
             ", all 48 are in [0-7, 4-41], all in lanes 4-5, 9 of 32, in 1 to 2 bits of each, among 1-2, 15");
 }
 
-TEST(WrongBits, AStretchARowOfATileAndAllOfItAreSaid) {
+TEST(WrongBits, AStretchARowOfATileAndTheWholeTensorAreReported) {
   EXPECT_EQ(flipped({4, 64}, DType::f32, [](std::int64_t i) { return i >= 60 && i < 70 ? 1U : 0U; }).words,
             ", in a row, in bit 0 of each");
   EXPECT_EQ(flipped({64, 64}, DType::f32, [](std::int64_t i) { return i / 64 < 16 && i % 64 >= 48 ? 1U : 0U; }).words,

@@ -10,7 +10,6 @@ namespace {
 
 TensorSpec spec_of(Shape shape) { return tensor("y", DType::f32, std::move(shape), Role::activation); }
 
-// Every element of a shape that `is_wrong` says is.
 WrongPlaces places_of(const Shape& shape, const std::function<bool(const std::vector<std::int64_t>&)>& is_wrong) {
   std::vector<std::int64_t> wrong;
   for (std::int64_t i = 0; i < shape.elements(); ++i) {
@@ -40,7 +39,7 @@ TEST(WrongPlaces, ATileARowAColumnAndAHeadAreBoxes) {
             "all 256 are in [0-1, 0-7, 3, 0-15]");
 }
 
-TEST(WrongPlaces, APeriodIsSaid) {
+TEST(WrongPlaces, APeriodIsReported) {
   EXPECT_EQ(places_of({8, 96}, [](const Index& i) { return i[1] % 8 == 2; }).words,
             "all 96 are in [0-7, 2-90 in steps of 8]");
 }

@@ -1,4 +1,3 @@
-// What all calls of a list take, from records made by hand.
 #include "harness/report/console.h"
 
 #include <gmock/gmock.h>
@@ -68,7 +67,7 @@ TEST(CallsTotal, WithoutAListThereIsNone) {
   EXPECT_EQ(calls_totals_text(report, {}), "");
 }
 
-TEST(CallsTotal, TheEndOfARunSaysWhatIsNotInIt) {
+TEST(CallsTotal, TheEndOfARunListsMissingCalls) {
   Report report;
   report.cases = {record("gemm", "f32", 24, 1e6)};
   report.run.shapes =

@@ -1,4 +1,3 @@
-// Lists of shapes in every format, written for these tests: what they become, and what is said of the rest.
 #include "harness/shapes/shape_list.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// "2 gemm/matmul/m=1,n=2,k=3/bf16", without the recipe where the list has none.
+// Without the recipe if the list has none.
 std::vector<std::string> shapes_of(const ShapeList& list) {
   std::vector<std::string> texts;
   for (const ListedShape& s : list.shapes)
@@ -85,7 +84,7 @@ TEST(ShapeList, BenchdnnsNamesSayHowOftenANetworkHasAProblem) {
   EXPECT_THAT(excepts_of(list), ElementsAre("23 calls taken without the bias"));
 }
 
-TEST(ShapeList, BenchdnnCompletesConvolutionsAsItsManualSays) {
+TEST(ShapeList, BenchdnnCompletesConvolutionsAsInItsManual) {
   const ShapeList list = parse_shape_list(
       "--dir=FWD_D,BWD_D,BWD_W --cfg=f32\n"
       "mb8_ic64ih56oc64oh56kh3ph1n\"square\"\n"  // width as height; stride 1
@@ -149,8 +148,8 @@ TEST(ShapeList, OnednnLogsOfVersions2And3CountEachExecution) {
                           "1 call left out: types u8, s8 -> f32"));
 }
 
-// Column by column c [m, n] = op(a) op(b) is row by row c^T [n, m] = op(b)^T op(a)^T: what cuBLAS calls TN is a linear
-// layer's forward product, NT its weight's gradient.
+// Column-major c [m, n] = op(a) op(b) is row-major c^T [n, m] = op(b)^T op(a)^T: cuBLAS's TN is a linear layer's
+// forward product, NT its weight's gradient.
 TEST(ShapeList, CublasLogsAreTurnedFromColumnsToRows) {
   const auto call = [](const char* function, const char* a, const char* b, int lda, int ldb, const char* more) {
     return std::string("I! cuBLAS (v13.4) function cublasStatus_t ") + function + "(cublasHandle_t, int) called:\n" +
@@ -185,11 +184,11 @@ TEST(ShapeList, CublasLogsAreTurnedFromColumnsToRows) {
   EXPECT_THAT(
       excepts_of(list),
       ElementsAre("1 call left out: matrices with gaps (a leading dimension beyond the rows)",
-                  "1 call left out: products of matrices that pointers name (cublasSgemmBatched)",
+                  "1 call left out: products of matrices given by pointer arrays (cublasSgemmBatched)",
                   "1 call left out: types another, another -> another", "1 call left out: function cublasSaxpy_v2"));
 }
 
-TEST(ShapeList, CublasltLogsCountWhatIsTracedAsLaunched) {
+TEST(ShapeList, CublasltLogsCountTracedLaunches) {
   const auto line = [](const char* level, const std::string& type, const char* compute, const char* more) {
     return std::string("[2026-11-22 10:00:00][cublasLt][17][") + level +
            "][cublasLtSSSMatmul] A=0X7F Adesc=[type=" + type + " rows=128 cols=96 ld=128] B=0X7E Bdesc=[type=" + type +
@@ -230,7 +229,7 @@ TEST(ShapeList, RocblasLogsAreCommandsOrYamlWithCounts) {
               ElementsAre("8 gemm/linear_forward/m=64,n=96,k=128/f32", "1 gemm/matmul/m=64,n=96,k=128/bf16",
                           "2 gemm/batched_matmul/b=12,m=64,n=96,k=32/f16"));
   EXPECT_THAT(excepts_of(list),
-              ElementsAre("1 call taken without adding to what is there (beta)", "3 calls left out: function saxpy"));
+              ElementsAre("1 call taken without adding to the output (beta)", "3 calls left out: function saxpy"));
 }
 
 TEST(ShapeList, DeepBenchHeadersAndTablesSayNoPrecision) {
@@ -245,7 +244,7 @@ TEST(ShapeList, DeepBenchHeadersAndTablesSayNoPrecision) {
   EXPECT_EQ(header.source.format, "DeepBench");
   EXPECT_THAT(shapes_of(header), ElementsAre("1 gemm/linear_forward/m=16,n=1760,k=1760",
                                              "1 gemm/linear_backward_weight/m=2048,n=8457,k=35"));
-  EXPECT_THAT(excepts_of(header), ElementsAre("1 call left out: a row of a list of inference"));
+  EXPECT_THAT(excepts_of(header), ElementsAre("1 call left out: a row of an inference list"));
   const ShapeList table = parse_shape_list(
       "w,h,c,n,k,filter_w,filter_h,pad_w,pad_h,stride_w,stride_h,precision,calls\n"
       "700,161,1,4,32,20,5,0,0,2,2,f32,3\n",
@@ -267,17 +266,17 @@ TEST(ShapeList, OwnListsNameAnyWorkload) {
   EXPECT_EQ(list.shapes[1].recipe, "");
 }
 
-TEST(ShapeList, WhatIsMalformedIsRefusedWithItsLineAndWhatWasExpected) {
+TEST(ShapeList, MalformedTextIsRefusedWithItsLineAndTheExpectedOne) {
   const std::vector<std::pair<std::string, std::string>> wrong{
-      {"", "a.list: is in no known format: it is empty; expected one of JSON"},
-      {"# only this\n", "a.list: is in no known format: it begins with # only this"},
-      {"--reset\n64x128:127x96\n", "a.list:2: '64x128:127x96' is no matrix product; expected MxK:KxN with one K"},
+      {"", "a.list: unknown format: the file is empty; expected one of JSON"},
+      {"# only this\n", "a.list: unknown format: the file begins with # only this"},
+      {"--reset\n64x128:127x96\n", "a.list:2: '64x128:127x96' is not a matrix product; expected MxK:KxN with one K"},
       {"--reset\n0x4:4x4\n", "a.list:2: an extent is '0', expected a whole number from 1 to 2^30"},
       {"--reset\n4294967296x4:4x4\n", "a.list:2: an extent is '4294967296', expected a whole number from 1 to 2^30"},
       {"1073741824x1073741824:1073741824x4\n", "a.list:1: these axes are too large to be counted"},
       {"--reset\nsomething\n", "a.list:2: 'something' is neither a knob nor a problem"},
       {"--reset\n--batch=shapes_2d\n", "a.list:2: problems of another file (--batch) are not read"},
-      {"ic16ih8oc16kh3kh3\n", "a.list:1: 'ic16ih8oc16kh3kh3' is no convolution"},
+      {"ic16ih8oc16kh3kh3\n", "a.list:1: 'ic16ih8oc16kh3kh3' is not a convolution"},
       {"ic16ih2oc16kh7\n", "a.list:1: no conv/conv2d_forward of n=2,h=2,w=2,c=16"},
       {"onednn_verbose,exec,cpu,matmul,brg\n", "a.list:1: the line ends early; expected exec,ENGINE"},
       {"onednn_verbose,exec,cpu,matmul,i,undef,src_f32::blocked:ab:f0,,,2x2:2x2,1\n",
@@ -292,15 +291,15 @@ TEST(ShapeList, WhatIsMalformedIsRefusedWithItsLineAndWhatWasExpected) {
       {"make_tuple(1, 2, 3, maybe, true)\n", "a.list:1: 'maybe' does not say whether"},
       {"m,n,k,a_t,b_t\n1,2,3,true\n", "a.list:2: 4 cells, expected 5 as in the header"},
       {"{\"shapes\": [{\"suite\": \"gemm\"}]}", "a.list:shapes[0]"},
-      {"{\"shapes\": [], \"more\": 1}", "a.list:more: is no member of a list of shapes"},
+      {"{\"shapes\": [], \"more\": 1}", "a.list:more: is not a member of a list of shapes"},
       {R"({"shapes": [{"suite": "gemm", "workload": "matmull", "params": {"m": 1, "n": 1, "k": 1}}]})",
-       "a.list: workload 'gemm/matmull' is not known; did you mean 'gemm/matmul'?"},
+       "a.list: unknown workload 'gemm/matmull'; did you mean 'gemm/matmul'?"},
       {R"({"shapes": [{"suite": "gemm", "workload": "matmul", "params": {"m": 1, "n": 1}}]})",
-       "a.list: gemm/matmul has not the dimensions m=1,n=1; expected those of m=512,n=512,k=512"},
+       "a.list: gemm/matmul does not have the dimensions m=1,n=1; expected those of m=512,n=512,k=512"},
       {R"({"shapes": [{"suite": "gemm", "workload": "matmul", "params": {"m": 1, "n": 1, "k": 0}}]})",
        "a.list: gemm/matmul has k=0, expected 1 or more"},
       {R"({"shapes": [{"suite": "gemm", "workload": "matmul", "params": {"m": 1, "n": 1, "k": 1}, "calls": 0}]})",
-       "a.list:shapes[0]: cannot be taken: expected calls above 0"},
+       "a.list:shapes[0]: is not allowed: expected calls above 0"},
   };
   for (const auto& [text, message] : wrong) EXPECT_THAT(error_of(text), ::testing::StartsWith(message)) << text;
 }
@@ -308,7 +307,7 @@ TEST(ShapeList, WhatIsMalformedIsRefusedWithItsLineAndWhatWasExpected) {
 TEST(ShapeList, MoreShapesThanARunTakesAreRefused) {
   std::string text;
   for (std::size_t i = 1; i <= max_listed_shapes + 1; ++i) text += std::to_string(i) + "x1:1x1\n";
-  EXPECT_THAT(error_of(text), HasSubstr("a.list:10001: one shape more than 10000"));
+  EXPECT_THAT(error_of(text), HasSubstr("a.list:10001: more than 10000 shapes"));
 }
 
 TEST(ListedSuites, EqualShapesAreEqualCases) {
@@ -335,7 +334,7 @@ TEST(ListedSuites, APrecisionThatIsAskedForStandsInForTheLists) {
   Selection asked;
   asked.precisions = {"bf16"};
   EXPECT_THAT(planned_ids(list, asked), ElementsAre("gemm/matmul/m=3,n=5,k=4/bf16/x1"));
-  // A list without types is run in what the device has.
+  // Without types in the list, the device's types are used.
   EXPECT_THAT(planned_ids("make_tuple(5, 3, 4, false, false)", on_a_cpu),
               ElementsAre("gemm/matmul/m=3,n=5,k=4/f32/x1", "gemm/matmul/m=3,n=5,k=4/bf16/x1"));
 }
@@ -343,7 +342,7 @@ TEST(ListedSuites, APrecisionThatIsAskedForStandsInForTheLists) {
 TEST(ListedSuites, ARecipeThatAWorkloadLacksIsNamed) {
   ShapeList list = parse_shape_list("--dt=f64 --wtag=ba 3x4:4x5\n", "a.list");
   EXPECT_THAT(plan_cases(listed_suites(all_suites(), list, false), {}), IsEmpty());
-  EXPECT_THAT(excepts_of(list), ElementsAre("1 call left out: gemm/linear_forward is not there in f64"));
+  EXPECT_THAT(excepts_of(list), ElementsAre("1 call left out: gemm/linear_forward is not available in f64"));
 }
 
 TEST(ListedSuites, ShapesThatAnAxisMakesEqualAreCountedTogether) {

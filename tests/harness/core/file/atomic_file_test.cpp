@@ -36,7 +36,7 @@ TEST_F(AtomicFile, ReplacesTheOldFileAndLeavesNothingElse) {
   EXPECT_EQ(files(), 1U);
 }
 
-TEST_F(AtomicFile, AFailureKeepsTheOldFileAndSaysWhy) {
+TEST_F(AtomicFile, AFailureKeepsTheOldFileAndReportsTheReason) {
   const std::filesystem::path path = folder_ / "missing" / "report.json";
   EXPECT_EQ(thrown_text<WriteError>([&] { write_atomically(path.string(), "x"); }),
             path.string() + ": cannot create a file next to it: No such file or directory");
@@ -79,7 +79,7 @@ TEST_F(AtomicFile, AFileThatIsThereIsKeptUnlessItMayBeReplaced) {
   EXPECT_EQ(files(), 1U);
 }
 
-TEST_F(AtomicFile, OnlyItsOwnerReadsItUnlessAskedWhateverTheUmask) {
+TEST_F(AtomicFile, ByDefaultOnlyItsOwnerReadsItForAnyUmask) {
   const mode_t before = ::umask(0);
   const auto mode_of = [](const std::filesystem::path& path) {
     struct stat status {};
@@ -94,8 +94,8 @@ TEST_F(AtomicFile, OnlyItsOwnerReadsItUnlessAskedWhateverTheUmask) {
   EXPECT_EQ(mode_of(folder_ / "ours"), 0644U);
 }
 
-// A killed process leaves its temporary file; in a container the next one has the same number.
-TEST_F(AtomicFile, WhatAnEarlierProcessOfTheSameNumberLeftIsNotInTheWay) {
+// In a container the next process often has the number of a killed one, which left its temporary file.
+TEST_F(AtomicFile, LeftoversOfAnEarlierProcessWithTheSameNumberAreHarmless) {
   const std::filesystem::path path = folder_ / "report.json";
   std::ofstream(path.string() + "." + std::to_string(::getpid()) + ".tmp") << "stale";
   write_atomically(path.string(), "new");
@@ -128,7 +128,7 @@ TEST_F(AtomicFile, ADescriptorThatIsClosedOrForReadingIsRefused) {
   EXPECT_EQ(content_of(folder_ / "file"), "precious");
 }
 
-// As root, opening such a link would reach what another user's process has open for reading.
+// As root, opening such a link would read what another user's process has open.
 TEST_F(AtomicFile, ADescriptorOfAnotherProcessAndAnotherUsersLinkAreRefused) {
   std::filesystem::create_symlink("/proc/" + std::to_string(::getppid()) + "/fd/1", folder_ / "report.html");
   std::filesystem::create_symlink("/dev/null", folder_ / "null");
@@ -140,11 +140,11 @@ TEST_F(AtomicFile, ADescriptorOfAnotherProcessAndAnotherUsersLinkAreRefused) {
       EXPECT_NE(thrown.find(why), std::string::npos) << thrown;
     }
   };
-  refused("report.html", "leads to a file of the kernel, or of another process");
-  if (::geteuid() != 0) return;  // nobody else can give a link away
+  refused("report.html", "the path leads to a file of the kernel or of another process");
+  if (::geteuid() != 0) return;  // only root can give a link away
   constexpr uid_t nobody = 65534;
   ASSERT_EQ(::lchown((folder_ / "null").c_str(), nobody, nobody), 0);
-  refused("null", "leads through a link that another user made");
+  refused("null", "the path goes through a link that another user made");
 }
 
 TEST_F(AtomicFile, APipeAndALinkToADeviceAreWrittenThroughAndStay) {
@@ -171,8 +171,8 @@ TEST_F(AtomicFile, AFullDiskIsAnErrorAndNoSignal) {
   EXPECT_THROW((void)write_new_file((folder_ / "missing").string(), "lost-", ".json", "x"), WriteError);
 }
 
-// Each operation fails once, and on a full disk with all that follow: the name holds the old content or the new one,
-// whole, and unless the removal itself failed nothing else is left.
+// Each operation fails once, and on a full disk with all later ones: the name holds the complete old or new content,
+// and nothing else is left unless the removal failed.
 TEST_F(AtomicFile, WhicheverOperationFailsTheFileIsTheOldOrTheNewOne) {
   const std::string path = (folder_ / "report.json").string();
   int injected = 0;
@@ -213,7 +213,7 @@ TEST_F(AtomicFile, WhicheverOperationFailsTheFileIsTheOldOrTheNewOne) {
   EXPECT_GE(injected, 30);
 }
 
-// As another user can do where root writes.
+// Another user can do this where root writes.
 TEST_F(AtomicFile, AHeldFolderGetsTheFileThoughALinkTakesItsPlace) {
   const std::string path = (folder_ / "o" / "report.json").string();
   make_folder((folder_ / "o").string());
@@ -239,13 +239,13 @@ TEST_F(AtomicFile, ALinkToAFolderIsFollowedUnlessRootMeetsAnotherUsers) {
   for (const std::string& path : {link, link + "/", link + "/."}) EXPECT_GE(open_folder(path, path).get(), 0) << path;
   for (const char* path : {"file", "missing"})
     EXPECT_THROW((void)open_folder((folder_ / path).string(), path), WriteError) << path;
-  if (::geteuid() != 0) return;  // nobody else can give a link away
+  if (::geteuid() != 0) return;  // only root can give a link away
   constexpr uid_t nobody = 65534;
   ASSERT_EQ(::lchown(link.c_str(), nobody, nobody), 0);
   for (const std::string& path : {link, link + "/"}) EXPECT_THROW((void)open_folder(path, path), WriteError) << path;
 }
 
-TEST_F(AtomicFile, WhatAKilledProcessLeftIsRemovedButNoFileInUse) {
+TEST_F(AtomicFile, LeftoversOfKilledProcessesAreRemovedButNoFileInUse) {
   const auto old_file = [this](const char* name) {
     std::filesystem::path path = folder_ / name;
     std::ofstream(path) << "x";
@@ -265,7 +265,7 @@ TEST_F(AtomicFile, WhatAKilledProcessLeftIsRemovedButNoFileInUse) {
   EXPECT_FALSE(std::filesystem::exists(left));
   EXPECT_TRUE(std::filesystem::exists(locked));
   EXPECT_EQ(files(), 5U);
-  ::close(writer);  // as a kill does
+  ::close(writer);
   require_writable((folder_ / "next.json").string());
   EXPECT_FALSE(std::filesystem::exists(locked));
   EXPECT_EQ(files(), 4U);

@@ -29,12 +29,12 @@ TEST(FormatQuantity, RoundingNeverShowsAThousand) {
   EXPECT_EQ(format_quantity(99.96, "B"), "100 B");
 }
 
-TEST(FormatQuantity, SaysWhatIsNotFinite) {
+TEST(FormatQuantity, ShowsNonFiniteValues) {
   EXPECT_EQ(format_quantity(std::nan(""), "B"), "nan");
   EXPECT_EQ(format_quantity(INFINITY, "B"), "inf");
 }
 
-TEST(FormatQuantity, AGivenPrefixStaysWhateverTheSize) {
+TEST(FormatQuantity, AGivenPrefixStaysForAnySize) {
   EXPECT_EQ(format_with_prefix(1.27e12, "FLOP/s", 'G'), "1270 GFLOP/s");
   EXPECT_EQ(format_with_prefix(21.84e9, "FLOP/s", 'G'), "21.8 GFLOP/s");
   EXPECT_EQ(format_with_prefix(0.9996e9, "B/s", 'G'), "1.00 GB/s");

@@ -1,4 +1,3 @@
-// Whether text keeps to the width of a terminal.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +9,7 @@
 
 namespace gpubench {
 
-/// `text` with single blanks for its line ends and other blanks, as a reader takes it.
+/// Replaces line ends and repeated blanks by single blanks.
 inline std::string unwrapped(const std::string& text) {
   std::string all;
   std::istringstream words(text);
@@ -18,8 +17,8 @@ inline std::string unwrapped(const std::string& text) {
   return all;
 }
 
-/// Lines of `text` that are wider than `width`. What is copied stays in one piece and may be: a case's id or a path
-/// alone on its line, and the lines of "rerun" and "report".
+/// Lines wider than `width`, except text for copying: a case's id or a path alone on its line, and the lines of "rerun"
+/// and "report".
 inline std::vector<std::string> lines_too_wide(const std::string& text, int width) {
   std::vector<std::string> found;
   std::istringstream lines(text);

@@ -72,7 +72,7 @@ TEST(TextTable, IsAListWhereItIsTooNarrowForColumns) {
             "SLOWER\n"
             "  time +25%  rate 1 GB/s\n"
             "  case\n"
-            "  memory/copy/n=1024/f32/x1\n"  // a word of 25 columns does not fit beside another
+            "  memory/copy/n=1024/f32/x1\n"  // a word of 25 columns does not fit next to another
             "    three runs say so, all of\n"
             "    them\n"
             "SAME\n"
@@ -115,7 +115,7 @@ TEST(Visible, HoldsNoCommandForTheRunnerOfACiServer) {
   EXPECT_EQ(printable("::error::x ##[error]"), "::error::x ##[error]");
 }
 
-TEST(Shortened, EndsBetweenCharactersAndSaysThatItEnds) {
+TEST(Shortened, EndsBetweenCharactersWithAnEllipsis) {
   EXPECT_EQ(shortened("short", 5), "short");
   EXPECT_EQ(shortened("longer", 5), "lo...");
   EXPECT_EQ(shortened("éé", 4), "éé");
