@@ -1,7 +1,6 @@
-# What gpubench needs to build, how to tell whether it is there, and which Debian package brings it.
-# Sourced by scripts/run and scripts/test; needs nothing but a POSIX shell.
+# Build dependencies: their probes and Debian packages. Sourced by scripts; needs only a POSIX shell.
 
-# kind | probe | Debian package | what it is for
+# kind | probe | Debian package | purpose
 gpubench_dependencies() { # run|tests|oracle|cross
   cat <<'LIST'
 command|c++|g++|C++20 compiler
@@ -59,7 +58,7 @@ have_dependency() { # kind probe
   esac
 }
 
-# Prints "package: what it is for (probe)" for everything that is missing.
+# Prints "package|purpose|probe" for each missing dependency.
 missing_dependencies() { # run|tests|oracle|cross
   gpubench_dependencies "$1" | while IFS='|' read -r kind probe package purpose; do
     have_dependency "$kind" "$probe" || printf '%s|%s|%s\n' "$package" "$purpose" "$probe"
@@ -72,7 +71,7 @@ list_missing() {
   done
 }
 
-# Installs what is missing through apt, or stops with the exact list. Everything is said on standard error.
+# Installs missing packages with apt, or fails with their list. Prints to standard error only.
 ensure_dependencies() { # run|tests|oracle|cross
   missing=$(missing_dependencies "$1")
   [ -z "$missing" ] && return 0
@@ -100,7 +99,7 @@ ensure_dependencies() { # run|tests|oracle|cross
   fi
   log=$(mktemp)
   waited_s=0
-  # $packages is a list on purpose.
+  # $packages is split into words.
   # shellcheck disable=SC2086
   if ! { apt_get update && apt_get install -y --no-install-recommends $packages; }; then
     tail -n 5 "$log" >&2
@@ -117,7 +116,7 @@ ensure_dependencies() { # run|tests|oracle|cross
   rm -f "$log"
 }
 
-# Whether somebody is there to ask; where nobody is, as in CI, what is said beforehand has to do.
+# Whether a user can answer; without a terminal, as in CI, the message alone must suffice.
 on_a_terminal() { [ -t 0 ] && [ -t 2 ]; }
 agreed() {
   printf 'gpubench: may it? [y/N] ' >&2
@@ -125,8 +124,8 @@ agreed() {
   case $answer in y | Y | yes) ;; *) return 1 ;; esac
 }
 
-# apt-get, as root and logged to $log. While another process holds one of its locks, waits, and says so once. Not left to
-# DPkg::Lock::Timeout, which does not cover the lock that `update` takes (apt 2.6 and 3.0). $busy: who holds it, at the end.
+# apt-get as root, logged to $log. Waits while another process holds a lock, with one message. DPkg::Lock::Timeout does not
+# cover the lock of `update` (apt 2.6 and 3.0). Sets $busy to the message of the lock if it is still held at the end.
 apt_wait_minutes=10
 apt_get() {
   until $as_root env LC_ALL=C DEBIAN_FRONTEND=noninteractive apt-get -o Acquire::Retries=1 -o Acquire::http::Timeout=20 \
@@ -138,12 +137,11 @@ apt_get() {
     waited_s=$((waited_s + 5))
   done
 }
-# Whether a GPU's driver runs here, and whether there is a compiler for CUDA (scripts/bootstrap --cuda brings one).
+# Whether a GPU driver runs here; whether there is nvcc (scripts/bootstrap --cuda fetches one).
 has_nvidia_driver() { [ -e /proc/driver/nvidia/version ] || [ -e /dev/dxg ]; }
 has_nvcc() { [ -e .cuda/nvidia/cu13/.complete ] || [ -n "${CUDACXX:-}" ] || command -v nvcc >/dev/null 2>&1 || [ -x /usr/local/cuda/bin/nvcc ]; }
 
-# Installs the Python wheels that the file $1 names into the folder $2, these files and no others. $3: what to do where
-# they cannot be fetched.
+# Installs the Python wheels listed in file $1, pinned by hash, into folder $2. $3: advice if they cannot be fetched.
 fetch_wheels() {
   if ! python3 -m pip --version >/dev/null 2>&1; then
     (gpubench_dependencies() { echo 'command|pip3|python3-pip|fetches Python wheels'; } && ensure_dependencies run) || return
@@ -158,7 +156,7 @@ fetch_wheels() {
   rm -f "$log"
 }
 
-# What reads the machine code of kernels, for its test. Toolkits often lack it.
+# The disassembler for the test of kernels' machine code. Toolkits often lack it.
 ensure_disassembler() {
   for tool in cuobjdump nvdisasm; do
     command -v "$tool" >/dev/null 2>&1 || [ -x "/usr/local/cuda/bin/$tool" ] || [ -x ".cuda/tools/nvidia/cu13/bin/$tool" ] || {
@@ -169,7 +167,7 @@ ensure_disassembler() {
   done
 }
 
-# What the oracles of the textbook need: PyTorch, and ONNX's node vectors.
+# Dependencies of the textbook's oracles: PyTorch and ONNX's node vectors.
 ensure_oracles() {
   ensure_dependencies oracle || return
   [ -d .oracle/onnx/onnx/backend/test/data/node ] || {
@@ -178,7 +176,7 @@ ensure_oracles() {
   }
 }
 
-# Prints those of the options (-DNAME=VALUE) with which the build folder $1 is not configured.
+# Prints the options (-DNAME=VALUE) that differ from the configuration of the build folder $1.
 options_that_differ() {
   configured=$1/CMakeCache.txt
   shift
@@ -188,8 +186,7 @@ options_that_differ() {
   done
 }
 
-# Runs ninja in the folder $1 with the targets $2...; where nobody watches a terminal, with a line of progress at least every
-# 20 seconds of work. Lists what fails.
+# Runs ninja in folder $1 with targets $2... Without a terminal, prints a line of progress every 20 seconds, and errors.
 ninja_with_progress() {
   folder=$1
   shift
@@ -197,7 +194,7 @@ ninja_with_progress() {
     ninja -C "$folder" "$@" >&2
     return
   fi
-  # Read by the shell: awks differ in when they write.
+  # A shell loop, since implementations of awk differ in their buffering.
   { NINJA_STATUS='[%f/%t %e] ' ninja -C "$folder" "$@" 2>&1 && echo '[done]' || echo '[failed]'; } | (
     told=0 result=1
     while IFS= read -r line; do
@@ -217,9 +214,9 @@ ninja_with_progress() {
   ) >&2
 }
 
-# Builds what $1 (a CMake preset) describes; quiet when there is nothing to do. $2: run|tests|cross, $3...: targets.
-# $cuda: "on" builds the CUDA module; without, it is built where a driver runs. $architectures: for these GPUs ("80-real;90");
-# without, for this machine's or one kind. Both are ignored by the sanitizers' presets, and where there is no nvcc.
+# Builds the CMake preset $1; silent if nothing is to do. $2: run|tests|cross, $3...: targets.
+# $cuda: "on" builds the CUDA module; default: if a driver runs. $architectures: GPUs ("80-real;90"); default: this machine's,
+# or one. Sanitizer presets, and machines without nvcc, ignore both.
 build_preset() {
   preset=$1 purpose=$2
   shift 2
@@ -230,7 +227,7 @@ build_preset() {
     ensure_dependencies "$purpose" || return
     mkdir -p "$folder" && : >"$stamp"
   fi
-  # Running needs no test library; a folder once configured with tests, or for CUDA, stays so.
+  # Running needs no test library. A folder configured with tests or CUDA keeps them.
   options=
   [ "$purpose" = tests ] && options=-DGPUBENCH_TESTS=ON
   [ "$purpose" = run ] && [ ! -e "$folder/build.ninja" ] && options=-DGPUBENCH_TESTS=OFF
@@ -241,7 +238,7 @@ build_preset() {
         [ -z "${architectures:-}" ] || options="$options -DGPUBENCH_CUDA_ARCHITECTURES=$architectures"
       fi ;;
   esac
-  # $options is a list on purpose.
+  # $options is split into words.
   # shellcheck disable=SC2086
   if [ ! -e "$folder/build.ninja" ] || [ -n "$(options_that_differ "$folder" $options)" ]; then
     echo "gpubench: configuring ($folder)" >&2
@@ -252,8 +249,8 @@ build_preset() {
       return 3
     fi
   fi
-  # Step 0 of a dry run is CMake looking for new headers; any later step is work. Where CMake is to run again, a dry run
-  # ends there; where it fails, the build itself says why.
+  # In a dry run, step 0 is CMake's search for new headers; later steps are work. A dry run ends at a CMake run; if it fails,
+  # the build itself prints the reason.
   if todo=$(ninja -C "$folder" -n "$@" 2>/dev/null) && ! printf '%s\n' "$todo" | grep -qE '^\[[1-9]|Re-running CMake'; then
     return 0
   fi

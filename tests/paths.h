@@ -1,6 +1,5 @@
-// Where the tests find the programs, libraries and files that they start, load and read. CMake generates the
-// definitions (gpubench_test_paths()), so that no other source depends on the build folder, and ccache reuses it in
-// another clone.
+// Paths of programs, libraries and files for tests. CMake generates the definitions (gpubench_test_paths()), so that no
+// other source depends on the build folder, and ccache works across clones.
 #pragma once
 
 namespace gpubench::paths {
@@ -21,8 +20,8 @@ extern const char* const loops;
 extern const char* const cheats;
 extern const char* const noisy_implementation;
 extern const char* const example_onednn;
-extern const char* const example_openblas;  ///< where GPUBENCH_TEST_OPENBLAS is defined
-extern const char* const cuda_module;       ///< where GPUBENCH_TEST_CUDA_MODULE is defined
+extern const char* const example_openblas;  ///< only with GPUBENCH_TEST_OPENBLAS
+extern const char* const cuda_module;       ///< only with GPUBENCH_TEST_CUDA_MODULE
 extern const char* const other_build;       ///< a CUDA module of another build
 extern const char* const hanging_module;
 extern const char* const fake_cuda;
@@ -40,7 +39,7 @@ extern const char* const definitions;
 extern const char* const ops_readme;
 extern const char* const chips;
 extern const char* const junit_schema;
-extern const char* const compare_py;  ///< Google Benchmark's compare.py; empty where it is not installed
+extern const char* const compare_py;  ///< Google Benchmark's compare.py; empty if not installed
 extern const char* const cli_golden;
 extern const char* const chart_golden;
 extern const char* const cudnn_golden;

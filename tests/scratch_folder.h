@@ -1,4 +1,4 @@
-// A folder of its own for a test that writes files where it is started.
+// A temporary current folder for tests that write files to it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,10 +11,10 @@
 
 namespace gpubench {
 
-/// Is the current folder while a test runs, and gone after it.
+/// The current folder during a test; removed after it.
 class ScratchFolder : public ::testing::Test {
  public:
-  /// "" where there is no such file.
+  /// Empty for a missing file.
   static std::string content_of(const std::string& path) {
     std::stringstream text;
     text << std::ifstream(path, std::ios::binary).rdbuf();

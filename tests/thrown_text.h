@@ -1,11 +1,11 @@
-// The words of an error that a test expects.
+// The text of an expected error.
 #pragma once
 
 #include <string>
 
 namespace gpubench {
 
-/// The text of the Error that work() throws; `otherwise` where it throws none.
+/// The text of the Error that work() throws; `otherwise`: none thrown.
 template <class Error>
 std::string thrown_text(const auto& work, const char* otherwise = "") {
   try {

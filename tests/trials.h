@@ -1,4 +1,4 @@
-// How often the tests that try again and again do so, and what they counted.
+// Counts of repeated trials in tests, and their results.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,13 +9,13 @@
 
 namespace gpubench {
 
-/// `usual`, or what the environment says under this name: `ctest -C trials -L trials` sets the full counts.
+/// `usual`, or the value of this environment variable: `ctest -C trials -L trials` sets the full counts.
 inline int trial_count(const char* variable, int usual) {
   const char* wanted = std::getenv(variable);
   return wanted != nullptr ? std::atoi(wanted) : usual;
 }
 
-/// Into the log, and into the test's XML as well.
+/// Records to the log and the test's XML.
 inline void tell_count(const std::string& what, int count) {
   std::cout << "[  COUNTED ] " << what << ": " << count << std::endl;
   std::string key = what;

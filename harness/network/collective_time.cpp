@@ -6,8 +6,7 @@
 namespace gpubench {
 namespace {
 
-// NCCL's figures, in microseconds: what a collective takes in any case, and each of its steps; and the share of a
-// link's bandwidth that its bytes reach.
+// NCCL's constants: base latency and latency per step in microseconds; fraction of link bandwidth.
 struct Protocol {
   double ring_base, tree_base;
   double ring_in_node, ring_between, tree_in_node, tree_between;
@@ -16,7 +15,7 @@ struct Protocol {
 constexpr std::array protocols{Protocol{6.6, 6.8, 0.6, 2.7, 0.6, 5.0, 0.5},      // LL
                                Protocol{14.0, 14.0, 1.9, 4.0, 1.25, 8.5, 0.92},  // LL128
                                Protocol{8.4, 8.4, 3.4, 14.0, 4.0, 14.0, 1.0}};   // simple
-constexpr double of_tree = 0.92;                                                 // of a ring's bandwidth
+constexpr double of_tree = 0.92;                                                 // fraction of a ring's bandwidth
 constexpr double micro = 1e-6;
 
 }  // namespace

@@ -42,8 +42,8 @@ Network parse_network(const NetworkLevel& node, std::span<const std::string> bey
     const std::int64_t below = network.levels.back().devices;
     if (!last && (*devices <= below || *devices > max_devices || *devices % below != 0)) {
       throw std::invalid_argument(
-          fmt::format("'{}' joins no whole number of the {} GPUs below; expected a multiple, at "
-                      "most {}",
+          fmt::format("'{}' is not a larger multiple of the {} GPUs below; expected a multiple up "
+                      "to {}",
                       word, below, max_devices));
     }
     network.levels.push_back({*devices, *gb_per_s * giga});
@@ -94,10 +94,10 @@ InNodes in_nodes(const Scattered& group, const Network& network) {
 std::vector<double> seconds_by_level(double bytes, const Scattered& group, const Network& network) {
   std::vector<double> seconds;
   const std::vector<std::int64_t> domains = domains_of(group, network);
-  std::int64_t below = group.members;  // domains; at first each member is one
+  std::int64_t below = group.members;  // domains of the level below; at first one per member
   for (std::size_t i = 0; i < domains.size(); ++i) {
     const auto together = static_cast<double>(divide_up(below, domains[i]));
-    const std::int64_t fewest = group.members / below;  // that a domain below has
+    const std::int64_t fewest = group.members / below;  // members of a domain below, at least
     const double left = bytes / static_cast<double>(fewest);
     seconds.push_back(left * (together - 1.0) / together / network.levels[i].bytes_per_s);
     below = domains[i];

@@ -33,7 +33,7 @@ void add(Digest& digest, std::span<const ValueId> ids) {
   for (const ValueId id : ids) digest.whole(id.index);
 }
 
-// On a mesh of one axis a tensor is replicated, or a shard whose part is its rank's: those need no further text.
+// Replicas, and shards by rank on a mesh of one axis, are defined by tensor axis, rank and ranks alone.
 void add(Digest& digest, const Placement& placement) {
   const std::vector<AxisSpread>& spreads = placement.spread;
   for (const int where : {spreads.empty() ? -1 : spreads.front().tensor_axis, placement.rank, placement.ranks})
@@ -47,7 +47,7 @@ void add(Digest& digest, const Placement& placement) {
   }
 }
 
-// Of a fill: its place among the kinds, and another where what a kind fills has changed.
+// The index of the kind, or another number once its values have changed.
 int number_of(Fill::Kind kind) {
   constexpr int masked = 1009;  // was 9 while all labels of a small batch could be masked
   return kind == Fill::Kind::masked ? masked : static_cast<int>(kind);
@@ -63,7 +63,7 @@ void add(Digest& digest, const Value& value) {
   digest.whole(value.storage.index);
   digest.whole(value.offset_bytes);
   if (!value.source) return;
-  digest.text(spec.name);  // names of sources are part of what fills them
+  digest.text(spec.name);  // the seed of a fill depends on the name
   digest.whole(number_of(spec.fill.kind));
   digest.count(spec.fill.scale);
   digest.whole(spec.fill.low);
@@ -88,7 +88,7 @@ void add(Digest& digest, const Program& program, const OpCall& op) {
 std::uint64_t definition_digest(const Case& c, const Workload& workload, const Program& program) {
   Digest digest;
   digest.text(c.id());
-  digest.text(name(c.cache));  // and by it how many runs make a sample
+  digest.text(name(c.cache));  // decides the number of runs in a sample
   digest.text(name(c.cadence));
   digest.text(workload.info().item);
   digest.count(workload.items(c));

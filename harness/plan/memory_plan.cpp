@@ -8,7 +8,7 @@
 namespace gpubench {
 namespace {
 
-/// What the timed ops do with one storage, in op indices.
+/// Use of a storage by the timed ops, as op indices.
 struct Use {
   int first_write = -1;
   int last_touch = -1;
@@ -17,7 +17,7 @@ struct Use {
 
 std::size_t at(StorageId id) { return static_cast<std::size_t>(id.index); }
 
-// Whether an op after its producer reads some of it.
+// Whether an op after its producer reads a part of it.
 bool is_consumed(const Program& program, ValueId id) {
   const Value& value = program.value(id);
   return std::ranges::any_of(program.values_in(value.storage), [&](ValueId other) {
@@ -26,8 +26,7 @@ bool is_consumed(const Program& program, ValueId id) {
   });
 }
 
-// Nothing reads it, and yet its op was wanted for something else that it made: statistics and pre-activations of a
-// forward that the backward runs again.
+// Not read, but another output of its op is: statistics and pre-activations of a forward that the backward recomputes.
 bool is_by_product(const Program& program, ValueId id) {
   const Role role = program.spec(id).role;
   return (role == Role::activation || role == Role::statistic) &&
@@ -61,7 +60,7 @@ std::vector<Use> uses_of(const Program& program) {
   return uses;
 }
 
-// The segment of each op; of a set-up op that of the timed one after it.
+// The segment of each op; a set-up op has that of the timed op after it.
 std::vector<int> segments_of(const Program& program, std::span<const Use> uses, int segments) {
   const std::size_t ops = program.ops().size();
   std::vector<int> segment(ops);
@@ -69,7 +68,7 @@ std::vector<int> segments_of(const Program& program, std::span<const Use> uses, 
     std::iota(segment.begin(), segment.end(), 0);
     return segment;
   }
-  std::vector<std::int64_t> born(ops, 1);  // bytes; an op that produces nothing that can be shared counts a little
+  std::vector<std::int64_t> born(ops, 1);  // bytes; 1 for an op without a shareable output
   for (std::size_t i = 0; i < uses.size(); ++i) {
     if (uses[i].shareable) born[static_cast<std::size_t>(uses[i].first_write)] += program.storages()[i].bytes;
   }
@@ -82,10 +81,10 @@ std::vector<int> segments_of(const Program& program, std::span<const Use> uses, 
   return segment;
 }
 
-/// A slot as it is filled: the segments in which its storages have their turns, by the first.
+/// A slot and the segments in which it is occupied.
 struct Filling {
   std::size_t slot = 0;
-  std::map<int, int> turns;  // first segment -> last
+  std::map<int, int> turns;  // first segment -> last segment of a storage
 
   [[nodiscard]] bool is_free(int first, int last) const {
     const auto after = turns.upper_bound(last);
@@ -116,7 +115,7 @@ MemoryPlan plan_memory(const Program& program, int segments) {
                              [&](StorageId a, StorageId b) { return storages[at(a)].bytes > storages[at(b)].bytes; });
   }
   const std::vector<int> segment = segments_of(program, uses, plan.segments);
-  std::map<std::pair<Memory, int>, std::vector<Filling>> shared;  // by kind of memory and rank, the smallest last
+  std::map<std::pair<Memory, int>, std::vector<Filling>> shared;  // by memory kind and rank, the smallest slot last
   for (const StorageId id : order) {
     const Storage& storage = storages[at(id)];
     const Use& use = uses[at(id)];
@@ -158,7 +157,7 @@ MemoryPlan minimal_memory(const Program& program) {
 std::vector<std::vector<int>> dependencies(const Program& program, const MemoryPlan& memory, std::span<const int> ops) {
   std::vector<std::vector<int>> result = program.dependencies(ops);
   if (!memory.reuses()) return result;
-  std::vector<std::vector<int>> touching(program.storages().size());  // by storage: places of ops
+  std::vector<std::vector<int>> touching(program.storages().size());  // by storage: indices into `ops`
   for (int place = 0; place < static_cast<int>(ops.size()); ++place) {
     const OpCall& call = program.op(ops[static_cast<std::size_t>(place)]);
     std::vector<int>& earlier = result[static_cast<std::size_t>(place)];

@@ -1,12 +1,8 @@
-// Which storages of a program lie in the same memory, for a program that doesn't fit with every value kept.
+// Memory reuse, for programs that do not fit with every value kept. Memory is reused only across segments of timed ops,
+// so a replay that pauses between segments finds all values of its segment (harness/run/recheck_plan.h).
 //
-// The timed ops are cut into segments. Within a segment nothing is reused; what no later op needs makes room from the
-// next segment on. So a replay that pauses between segments finds every value that a segment's ops read and wrote
-// (harness/run/recheck_plan.h). One segment means that everything is kept, a segment per op that as little is taken as
-// possible.
-//
-// Never shared: what the harness fills, what set-up ops leave, state, and what no later op reads (but for activations
-// and statistics of an op of which another output is read).
+// Never shared: sources, outputs of set-up ops, state, and values that no later op reads, except activations and
+// statistics of an op that has another output that is read.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +14,9 @@
 
 namespace gpubench {
 
-/// Memory that storages take turns in.
+/// Memory that several storages occupy in turn.
 struct MemorySlot {
-  std::int64_t bytes = 0;  ///< of the largest of them
+  std::int64_t bytes = 0;  ///< of the largest storage
   Memory memory = Memory::device;
   int rank = 0;
   std::vector<StorageId> storages;  ///< in the order of their turns
@@ -30,29 +26,30 @@ struct MemoryPlan {
   int segments = 1;
   std::vector<MemorySlot> slots;
   std::vector<int> slot_of;                       ///< by storage
-  std::vector<std::optional<StorageId>> follows;  ///< by storage: which has its memory before it
+  std::vector<std::optional<StorageId>> follows;  ///< by storage: the previous one in its slot
   std::vector<int> born;                          ///< by storage: the first timed op that writes it; -1: none
 
   [[nodiscard]] const MemorySlot& slot(StorageId id) const {
     return slots[static_cast<std::size_t>(slot_of[static_cast<std::size_t>(id.index)])];
   }
   [[nodiscard]] bool is_shared(StorageId id) const { return slot(id).storages.size() > 1; }
-  /// Whether it has its memory when the timed ops have run.
+  /// Whether its values are intact after the timed ops.
   [[nodiscard]] bool keeps_memory(StorageId id) const { return slot(id).storages.back() == id; }
-  /// Whether some memory is used twice.
+  /// Whether any slot has several storages.
   [[nodiscard]] bool reuses() const { return slots.size() < slot_of.size(); }
-  /// Of all slots, without guards.
+  /// Sum of all slots, without guards.
   [[nodiscard]] std::int64_t bytes() const;
 };
 
-/// Cuts the timed ops into `segments` of about equal shares of what they produce, or into as many as there are ops;
-/// `segments` is 1 at least. Larger storages choose their slot first, each the smallest that is free.
+/// Cuts the ops into `segments` (clamped to 1 .. number of ops) that produce about equal bytes; 1: no reuse. Assigns
+/// storages from the largest down, each to the smallest free slot.
 [[nodiscard]] MemoryPlan plan_memory(const Program& program, int segments);
 
-/// As little memory as plan_memory() comes to.
+/// plan_memory() with one segment per op: its least memory.
 [[nodiscard]] MemoryPlan minimal_memory(const Program& program);
 
-/// Program::dependencies(), and for each op that writes reused memory every earlier op that touched what was there.
+/// Program::dependencies(), plus, for each op that writes reused memory, every earlier op that used its previous
+/// storage.
 [[nodiscard]] std::vector<std::vector<int>> dependencies(const Program& program, const MemoryPlan& memory,
                                                          std::span<const int> ops);
 

@@ -10,7 +10,7 @@
 namespace gpubench {
 namespace {
 
-/// What an error message shows of a pattern or a part of it: a mistake can be a hundred thousand characters long.
+/// Characters of a pattern in an error message: patterns can be arbitrarily long.
 constexpr std::size_t shown = 60;
 
 std::string shortened(const std::string& text) {
@@ -20,12 +20,12 @@ std::string shortened(const std::string& text) {
 re2::RE2::Options options() {
   re2::RE2::Options options;
   options.set_encoding(
-      re2::RE2::Options::EncodingLatin1);  // a byte is a character: ids are ASCII, filters are anything
+      re2::RE2::Options::EncodingLatin1);  // any byte is valid: ids are ASCII, filters are arbitrary bytes
   options.set_log_errors(false);
   return options;
 }
 
-// The position of a parenthesis without its partner; npos where there is none.
+// The position of an unpaired parenthesis; npos: none.
 std::size_t lone_parenthesis(const std::string& text) {
   std::vector<std::size_t> open;
   bool in_class = false;
@@ -46,7 +46,7 @@ std::size_t lone_parenthesis(const std::string& text) {
   return open.empty() ? std::string::npos : open.back();
 }
 
-// RE2 names the part that is wrong; where that is the whole pattern, only a parenthesis can be pointed at.
+// RE2 reports the invalid part. If that is the whole pattern, only an unpaired parenthesis has a position.
 std::string place(const re2::RE2& compiled) {
   const std::string& part = compiled.error_arg();
   const std::string& text = compiled.pattern();
@@ -61,7 +61,7 @@ Pattern::Pattern(std::string_view what, const std::string& text)
   if (compiled_->ok()) return;
   throw UsageError(std::string(what) + " '" + shortened(text) +
                    "' is not a regular expression: " + shortened(compiled_->error()) + place(*compiled_) +
-                   "; expected a pattern to search for in ids, such as 'gemm/.*/bf16' or '^memory/copy'");
+                   "; expected a pattern that is searched in case ids, such as 'gemm/.*/bf16' or '^memory/copy'");
 }
 
 Pattern::Pattern(Pattern&&) noexcept = default;
@@ -88,7 +88,7 @@ bool contains(std::span<const std::string> names, std::string_view name) {
 }
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  // Three rows of the table of distances between prefixes of a and of b: two ago, the last, this one.
+  // Rows i - 2, i - 1 and i of the table of distances between prefixes of a and of b.
   std::vector<std::size_t> before(b.size() + 1);
   std::vector<std::size_t> last(b.size() + 1);
   std::vector<std::size_t> now(b.size() + 1);
@@ -108,7 +108,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string nearest(std::string_view wanted, std::span<const std::string> known) {
-  constexpr std::size_t longest_slip = 300;  // longer words are no slip of anything, and would take minutes
+  constexpr std::size_t longest_slip = 300;  // the comparison with longer ones would take minutes
   if (wanted.size() > longest_slip) return "";
   const std::size_t forgiven = wanted.size() <= 2 ? 1 : std::max<std::size_t>(2, wanted.size() / 3);
   std::size_t best = forgiven + 1;

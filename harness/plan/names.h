@@ -1,4 +1,4 @@
-// Names as users type them: patterns that choose cases, and the known name that a mistaken one comes closest to.
+// Patterns that select cases, and suggestions for misspelled names.
 #pragma once
 
 #include <memory>
@@ -15,13 +15,11 @@ namespace gpubench {
 
 /// A regular expression of --filter, --exclude and `list`, searched in case ids.
 ///
-/// RE2, not std::regex: filters come from outside, and std::regex recurses (20,000 parentheses overflow the stack) and
-/// backtracks ("(.+)+Z" never ends). RE2's time is linear in the id, its depth and memory are bounded. Its syntax is
-/// that of std::regex without what cannot be searched in linear time: back-references and look-ahead.
+/// RE2, not std::regex: on untrusted filters std::regex overflows the stack (20,000 parentheses) and backtracks without
+/// end ("(.+)+Z"). RE2 takes linear time and bounded memory; it lacks back-references and look-ahead.
 class Pattern {
  public:
-  /// Throws UsageError where the text is not a regular expression, with what is wrong, where, and an example. `what`:
-  /// what the user calls it, "filter".
+  /// `what`: the user's word for it, "filter". Throws UsageError for an invalid expression, with position and example.
   Pattern(std::string_view what, const std::string& text);
   Pattern(Pattern&&) noexcept;
   Pattern& operator=(Pattern&&) noexcept;
@@ -34,23 +32,22 @@ class Pattern {
   std::unique_ptr<re2::RE2> compiled_;
 };
 
-/// One pattern per text, in order. Throws as Pattern() does.
+/// One pattern per text, in order. Throws UsageError.
 [[nodiscard]] std::vector<Pattern> patterns(std::string_view what, const std::vector<std::string>& texts);
 
-/// Whether any of them is found.
 [[nodiscard]] bool any_found(const std::vector<Pattern>& patterns, std::string_view id);
 
 [[nodiscard]] bool contains(std::span<const std::string> names, std::string_view name);
 
-/// Letters to insert, delete, replace or swap with their neighbour to get from `a` to `b` (optimal string alignment).
+/// Number of insertions, deletions, replacements and swaps of adjacent letters (optimal string alignment).
 [[nodiscard]] std::size_t edit_distance(std::string_view a, std::string_view b);
 
-/// The first of the known names that is closest to `wanted`; empty where none is close (more than a third of its
-/// letters wrong, but two are always forgiven in names longer than two). A known name that `wanted` begins counts as
-/// close, and so does one of at least four letters that begins `wanted`.
+/// The known name closest to `wanted`, the first of equals; empty if none is within a third of its letters (at least
+/// 2, or 1 for up to two letters). Distance 1 at most: a name that begins with `wanted` (2 letters or more), or with
+/// which `wanted` begins (4 letters or more).
 [[nodiscard]] std::string nearest(std::string_view wanted, std::span<const std::string> known);
 
-/// "; did you mean 'gemm'?", or nothing.
+/// "; did you mean 'gemm'?", or empty.
 [[nodiscard]] std::string did_you_mean(std::string_view wanted, std::span<const std::string> known);
 
 }  // namespace gpubench

@@ -45,7 +45,7 @@ std::int64_t* find_dim(Dims& dims, std::string_view name) {
   return found == dims.end() ? nullptr : &found->second;
 }
 
-// A workload with what it declares, queried once.
+// A workload with its info and grid, queried once.
 struct Declared {
   const Suite* suite = nullptr;
   std::shared_ptr<const Workload> workload;
@@ -53,12 +53,12 @@ struct Declared {
   Grid grid;
 };
 
-// Replaces dimensions of points by what the user asked for.
+// Applies --batch and --axis to points.
 class Overrides {
  public:
   explicit Overrides(const Selection& selection) : selection_(selection) {}
 
-  // Unknown names are errors, so that a typo cannot silently measure something else.
+  // Unknown names are errors: otherwise a typo would silently measure something else.
   void validate(std::span<const Declared> workloads) const {
     for (const std::int64_t batch : selection_.batches) require("--batch", batch, 1);
     const auto has_batch = [](const Declared& d) { return !d.info.batch_axis.empty(); };
@@ -66,7 +66,7 @@ class Overrides {
       throw UsageError("--batch was given, but no selected workload has a batch axis");
     }
     Names known;
-    Names may_be_zero;  // because a suite has it so: padding, but no extent
+    Names may_be_zero;  // as in a suite: padding, but not an extent
     for (const Declared& d : workloads) {
       for (const std::string& axis : d.info.axes_of_1) add_once(known, axis);
       for (const Point& point : d.grid.points) {
@@ -78,15 +78,14 @@ class Overrides {
     }
     for (const auto& [axis, extents] : selection_.axes) {
       if (!contains(known, axis)) unknown("axis", axis, known);
-      if (extents.empty())
-        throw UsageError("axis '" + axis + "' was given no values, expected --axis " + axis + "=N[,N...]");
+      if (extents.empty()) throw UsageError("axis '" + axis + "' has no values; expected --axis " + axis + "=N[,N...]");
       for (const std::int64_t extent : extents) {
         require("--axis " + axis, extent, contains(may_be_zero, axis) ? 0 : 1);
       }
     }
   }
 
-  // The points that replace one; the point itself where nothing applies to it.
+  // The points that replace one; itself if no override applies.
   [[nodiscard]] std::vector<Point> apply(const Point& point, const WorkloadInfo& info) const {
     std::vector<Point> points{point};
     if (!info.batch_axis.empty() && !selection_.batches.empty())
@@ -105,8 +104,8 @@ class Overrides {
     throw UsageError(flag + " has value " + std::to_string(value) + ", expected at least " + std::to_string(least));
   }
 
-  // A layer keeps its label under another batch size, but not under other extents. `is_1`: the axis
-  // has this extent where a point does not say so.
+  // A layer keeps its label with another batch size, but not with other extents. `is_1`: the axis has extent 1 in
+  // points that don't name it.
   static std::vector<Point> replaced(const std::vector<Point>& points, const std::string& axis,
                                      const std::vector<std::int64_t>& extents, bool drop_label, bool is_1) {
     std::vector<Point> result;
@@ -124,8 +123,8 @@ class Overrides {
         }
         result.push_back(std::move(changed));
         if (result.size() > max_points) {
-          throw UsageError("--batch and --axis make more than " + std::to_string(max_points) +
-                           " sizes of one case together: every value is taken with every other; give fewer");
+          throw UsageError("--batch and --axis give more than " + std::to_string(max_points) +
+                           " sizes of one case: every value is combined with every other; give fewer values");
         }
         if (dim == nullptr && !is_1) break;  // this workload has no such axis
       }
@@ -133,7 +132,7 @@ class Overrides {
     return result;
   }
 
-  static constexpr std::size_t max_points = 10'000;  // as many cases as reports are designed for
+  static constexpr std::size_t max_points = 10'000;  // reports are designed for this many cases
 
   const Selection& selection_;
 };
@@ -149,7 +148,7 @@ class Planner {
   std::vector<PlannedCase> plan(std::span<const Suite> suites) {
     declare(suites);
     for (PlannedCase& one : planned_) {
-      // Inconsistent extents, or too large ones, are a defect of the suite, unless the user chose them.
+      // Invalid extents are a defect of the suite, unless the user chose them.
       try {
         one = with_program(one);
       } catch (const ProgramError& error) {
@@ -167,7 +166,7 @@ class Planner {
   }
 
  private:
-  // Finds the cases; their programs are not built yet.
+  // Lists the cases without building their programs.
   void declare(std::span<const Suite> suites) {
     std::vector<Declared> workloads;
     for (const Suite* suite : wanted_suites(suites, selection_)) {
@@ -199,7 +198,7 @@ class Planner {
     }
   }
 
-  // A count that nothing selected supports would otherwise be dropped silently.
+  // Otherwise a count that no selected workload supports would be dropped silently.
   void validate_ranks(std::span<const Declared> workloads) const {
     for (const int ranks : asked_for()) {
       if (ranks < 1) throw UsageError("--ranks has value " + std::to_string(ranks) + ", expected at least 1");
@@ -227,7 +226,7 @@ class Planner {
     return dim == point.dims.end() || dim->second >= parallel.pp * parallel.vp;
   }
 
-  /// With neither --ranks nor processes: none.
+  /// Empty without --ranks and processes.
   [[nodiscard]] std::vector<int> asked_for() const {
     return selection_.ranks.empty() && selection_.processes ? std::vector{*selection_.processes} : selection_.ranks;
   }
@@ -263,12 +262,12 @@ class Planner {
     return all;
   }
 
-  /// As many as there are processes where neither --ranks nor the layout says it.
+  /// The number of processes if neither --ranks nor the layout has one.
   [[nodiscard]] std::vector<int> ranks_of(const Selection::Layout& layout) const {
     return gpubench::ranks_of(layout, layout.dp ? selection_.ranks : asked_for());
   }
 
-  // What no selected workload can do would otherwise be dropped silently.
+  // Otherwise a layout that no selected workload supports would be dropped silently.
   void validate_layouts(std::span<const Declared> workloads, std::span<const Suite> suites) const {
     for (const Selection::Layout& layout : selection_.layouts) {
       (void)ranks_of(layout);  // throws
@@ -281,7 +280,7 @@ class Planner {
           if (can_share(workload->info(), parallel)) known.push_back(suite.name + "/" + workload->info().name);
         }
       }
-      throw UsageError(fmt::format("--parallel {}: no selected workload can; those that can: {}",
+      throw UsageError(fmt::format("--parallel {}: no selected workload supports this layout; workloads that do: {}",
                                    fmt::join(modes_of(parallel), ","), fmt::join(known, ", ")));
     }
   }
@@ -308,7 +307,7 @@ class Planner {
     }
   }
 
-  // Programs of several ranks are never recorded as graphs.
+  // Programs of several ranks are not recorded as graphs.
   [[nodiscard]] LaunchMode default_launch(int ranks) const {
     return ranks > 1 ? LaunchMode::stream : selection_.default_launch;
   }
@@ -324,7 +323,7 @@ class Planner {
     c.dims = point.dims;
     c.recipe = recipe;
     c.label = point.label;
-    c.tier = point.calls ? selection_.tier : point.tier;  // shapes of a list are of the tier that it is run at
+    c.tier = point.calls ? selection_.tier : point.tier;  // listed shapes have the tier of the run
     c.calls = point.calls;
     c.cache = declared.info.cache;
     c.launch = launch;
@@ -343,7 +342,7 @@ class Planner {
     const auto [place, is_new] = places_.emplace(id, planned_.size());
     if (is_new)
       planned_.push_back({std::move(c), declared.workload, {}, 0});
-    else if (c.calls)  // --batch and --axis make one of two
+    else if (c.calls)  // --batch or --axis made two listed shapes equal
       *planned_[place->second].c.calls += *c.calls;
   }
 
@@ -351,13 +350,13 @@ class Planner {
   Overrides overrides_;
   std::vector<Pattern> filters_;
   std::vector<Pattern> excludes_;
-  std::map<std::string, std::size_t> places_;  // of ids in the plan
+  std::map<std::string, std::size_t> places_;  // index in planned_ by id
   std::vector<PlannedCase> planned_;
 };
 
 }  // namespace
 
-// Suites multiply up to four extents, and small factors of their own: 2^56 leaves room for both in 64 bits.
+// Suites multiply up to four extents and small factors: 2^56 leaves room for the factors in 64 bits.
 void expect_countable(const Dims& dims) {
   constexpr std::size_t multiplied = 4;
   constexpr double most = 0x1p56;
@@ -367,7 +366,7 @@ void expect_countable(const Dims& dims) {
   extents.resize(std::min(extents.size(), multiplied));
   if (std::accumulate(extents.begin(), extents.end(), 1.0, std::multiplies<>()) < most) return;
   throw UsageError("these axes are too large to be counted: " + to_string(dims) +
-                   "; expected less than 2^56 for the product of the four largest, take smaller ones");
+                   "; the product of the four largest must be less than 2^56");
 }
 
 bool can_share(const WorkloadInfo& info, const RankLayout& parallel) {
@@ -379,12 +378,12 @@ bool can_share(const WorkloadInfo& info, const RankLayout& parallel) {
 std::vector<int> ranks_of(const Selection::Layout& layout, std::vector<int> ranks) {
   const int of_one = layout.parallel.ranks();
   if (layout.dp && !ranks.empty()) {
-    throw UsageError(fmt::format("--parallel dp={} and --ranks both say how many ranks there are; expected one of them",
-                                 *layout.dp));
+    throw UsageError(
+        fmt::format("--parallel dp={} and --ranks both set the number of ranks; give one of them", *layout.dp));
   }
   for (const int one : ranks) {
     if (one % of_one != 0)
-      throw UsageError(fmt::format("--ranks {}: --parallel {} asks for a multiple of {}", one,
+      throw UsageError(fmt::format("--ranks {}: --parallel {} needs a multiple of {}", one,
                                    fmt::join(modes_of(layout.parallel), ","), of_one));
   }
   if (ranks.empty()) ranks = {layout.dp.value_or(1) * of_one};

@@ -12,11 +12,10 @@ namespace gpubench {
 namespace {
 
 constexpr std::size_t max_sizes = 1000;
-constexpr std::int64_t far_from_measured = 16;  // times as many devices
+constexpr std::int64_t far_from_measured = 16;  // multiple of the measured devices
 constexpr double little = 0.05;
 
-/// The fit where this share of the wire shows, if the measured steps don't determine it. It is never taken for more
-/// than half of a step.
+/// The fit with an assumed exposed share of the wire time, limited to half of a step.
 StepModel assuming(double exposed, const PredictionRequest& request) {
   const MeasuredStep& step = request.measured.front();
   const double wire_s = terms_of(request.model, step.shape, request.network).wire.seconds;
@@ -24,7 +23,8 @@ StepModel assuming(double exposed, const PredictionRequest& request) {
   return fit(request.model, request.measured, request.network, share);
 }
 
-/// How far the growth of two measured steps may be off, by the errors of steps that differ in nothing else.
+/// Error of the growth fitted to two measured steps: twice the RMS error of published weak scaling (two steps:
+/// sqrt(2)), per doubling.
 double growth_error(std::span<const MeasuredStep> measured) {
   const double doublings = std::log2(static_cast<double>(measured.back().shape.devices) /
                                      static_cast<double>(measured.front().shape.devices));
@@ -33,14 +33,14 @@ double growth_error(std::span<const MeasuredStep> measured) {
              : max_growth;
 }
 
-/// The models that what is known allows: the likeliest, and those of the shortest and the longest steps.
+/// The most likely model, and the models with the shortest and the longest steps that the request allows.
 struct Allowed {
   StepModel likely, fastest, slowest;
 };
 
 Allowed allowed_by(const PredictionRequest& request) {
   if (request.measured.empty() == !request.flop_per_s.has_value())
-    throw std::invalid_argument("expected either measured steps or a rate");
+    throw std::invalid_argument("expected either measured steps or a rate, not both");
   Allowed all;
   if (request.flop_per_s) {
     const std::int64_t first = request.devices.empty() ? 1 : request.devices.front();
@@ -54,14 +54,14 @@ Allowed allowed_by(const PredictionRequest& request) {
     all.fastest = assuming(0.0, request);
     all.slowest = assuming(max_exposed, request);
   }
-  const bool is_one = request.measured.size() == 1;  // which leaves open what a doubling adds
+  const bool is_one = request.measured.size() == 1;  // one step does not determine the growth
   const double error = is_one ? max_growth : growth_error(request.measured);
   all.fastest.growth = is_one ? 0.0 : std::max(0.0, all.fastest.growth - error);
   all.slowest.growth = is_one ? max_growth : std::min(max_growth, all.slowest.growth + error);
   return all;
 }
 
-/// Up to how many devices a prediction rests on something, and why no further.
+/// Largest size that is not an extrapolation, and why larger ones are.
 struct Reach {
   std::int64_t devices = 0;
   std::string why;
@@ -69,7 +69,7 @@ struct Reach {
 
 Reach reach_of(const PredictionRequest& request) {
   Reach reach{max_published_devices,
-              fmt::format("beyond {} devices, the most that was ever published", max_published_devices)};
+              fmt::format("beyond {} devices, the largest published training", max_published_devices)};
   if (request.measured.empty()) return reach;
   const std::int64_t measured = request.measured.back().shape.devices;
   if (measured * far_from_measured < reach.devices)
@@ -100,7 +100,7 @@ PredictedSize at_size(std::int64_t devices, const PredictionRequest& request, co
   if (devices > reach.devices) {
     size.extrapolated = reach.why;
     const double doublings = std::log2(static_cast<double>(devices) / static_cast<double>(reach.devices));
-    size.high_s *= 1.0 + max_growth * doublings;  // which nobody has seen, and may each add what the worst did
+    size.high_s *= 1.0 + max_growth * doublings;  // not measured: assume the worst growth
   }
   const double tokens = static_cast<double>(size.global_batch) * static_cast<double>(request.sequence);
   size.tokens_per_s = tokens / size.seconds;
@@ -117,9 +117,9 @@ PredictedSize at_size(std::int64_t devices, const PredictionRequest& request, co
 
 std::int64_t extent(std::string_view digits, std::string_view word) {
   if (const std::optional<std::int64_t> value = extent_in(digits)) return *value;
-  throw std::invalid_argument(
-      fmt::format("'{}' is no size; expected a number from 1 to {}, or a range such as 64..16384:x2 or 100..1000:+100",
-                  word, max_extent));
+  throw std::invalid_argument(fmt::format(
+      "'{}' is not a size; expected a number from 1 to {}, or a range such as 64..16384:x2 or 100..1000:+100", word,
+      max_extent));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ MeasuredStep at_rate(std::int64_t devices, std::int64_t batch, std::int64_t sequ
   return {{devices, batch, sequence, layout}, static_cast<double>(batch) / sequences_per_s};
 }
 
-// MLPerf logs: `tracked_stats` of throughput, sequences or tokens in a second, over the run.
+// MLPerf series: `tracked_stats` of throughput in the logs, sequences/s or tokens/s over the run.
 std::vector<PublishedSeries> all_series() {
   std::vector<PublishedSeries> all;
   const Network h100{};
@@ -26,8 +26,8 @@ std::vector<PublishedSeries> all_series() {
               at_rate(8192, 1536, 8192, llama, 292.2)};
   all.push_back(std::move(v5));
 
-  // Batches of 128, 128 and 64 sequences for each replica are named by the configurations; the 32 of 3,584 devices is
-  // what their rate allows: no configuration was published.
+  // Batches per replica are 128, 128 and 64 sequences in the published configurations. The 32 of 3,584 devices are
+  // inferred from the rate.
   const ParallelLayout gpt3{4, 8, 1, 1, 4, 1};
   PublishedSeries v3{"MLPerf v3.0, GPT-3 175B, FP8",
                      "gpt3-175b",
@@ -39,7 +39,7 @@ std::vector<PublishedSeries> all_series() {
               at_rate(1536, 3072, 2048, gpt3, 888.5e3 / 2048.0), at_rate(3584, 3584, 2048, gpt3, 1.847e6 / 2048.0)};
   all.push_back(std::move(v3));
 
-  // Throughput between evaluations. Batches are 128, 16 and 8 sequences for each replica; a part of a stage is a layer.
+  // Throughput between evaluations; 128, 16 or 8 sequences per replica; one layer per virtual part.
   const ParallelLayout in_layers{4, 8, 1, 1, 12, 1};
   PublishedSeries v31{
       "MLPerf v3.1, GPT-3 175B, FP8", "gpt3-175b", "H100", "mlcommons/training_results_v3.1, NVIDIA", h100, {}};
@@ -55,7 +55,7 @@ std::vector<PublishedSeries> all_series() {
               at_rate(11616, 2904, 2048, {4, 6, 1, 1, 8, 1}, 6.45e6 / 2048.0)};
   all.push_back(std::move(v4));
 
-  // Weak scaling. Two sequences for each device are what its rate allows; the tables give the layout and the time.
+  // Weak scaling. The tables give layout and time; two sequences per device are inferred from the rate.
   const ParallelLayout llama70{4, 4, 2, 1, 5, 1};
   PublishedSeries weak{"weak scaling, Llama 3.1 70B, BF16", "llama3-70b", "H100",
                        "NVIDIA/dgxc-benchmarking 25.02",    h100,         {}};

@@ -1,4 +1,4 @@
-// What others have published of training on many devices, and how well it is predicted from its smallest steps.
+// Published measurements of training on many devices, and the errors of their prediction from the smallest steps.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace gpubench {
 
-/// Steps of one model and kind of device, the smallest first.
+/// Steps of one model and device type, the smallest first.
 struct PublishedSeries {
   std::string_view name, model, devices, source;
   Network network;
@@ -17,15 +17,15 @@ struct PublishedSeries {
 };
 [[nodiscard]] std::span<const PublishedSeries> published_series();
 
-/// The most devices that anything was published of: Llama 3 405B on 16,384 H100 (arXiv 2407.21783, section 3.3).
+/// Largest published training: Llama 3 405B on 16,384 H100 (arXiv 2407.21783, section 3.3).
 inline constexpr std::int64_t max_published_devices = 16'384;
 
-/// One step that took no part in the fit.
+/// A step that is not part of the fit.
 struct PredictedStep {
   std::int64_t devices = 0;
   double measured_s = 0.0, predicted_s = 0.0;
   double constant_s = 0.0;  ///< at the smallest step's throughput per device
-  bool weak = false;        ///< a device has as much work as in one of the fitted steps
+  bool weak = false;        ///< is_weak()
   [[nodiscard]] double error() const { return predicted_s / measured_s - 1.0; }
   [[nodiscard]] double error_of_constant() const { return constant_s / measured_s - 1.0; }
 };
@@ -34,20 +34,20 @@ struct SeriesScore {
   StepModel model;
   std::vector<PredictedStep> steps;
 };
-/// The two smallest steps are fitted, all others predicted.
+/// Fits the two smallest steps and predicts the others.
 [[nodiscard]] SeriesScore score_of(const PublishedSeries& series);
 
-/// Whether a device has as much work as in one of these steps (weak scaling).
+/// Whether the work per device equals that of one of the steps within 2% (weak scaling).
 [[nodiscard]] bool is_weak(const TransformerModel& model, const StepTerms& terms, std::span<const MeasuredStep> steps,
                            const Network& network);
 
-/// Of the errors of predicted steps of all series, without their signs.
+/// Absolute relative errors of the predicted steps of all series.
 struct Errors {
   int count = 0;
   double mean = 0.0, worst = 0.0, root_mean_square = 0.0;
 };
 struct PublishedErrors {
-  Errors weak, strong;  ///< strong: the others
+  Errors weak, strong;
 };
 [[nodiscard]] const PublishedErrors& published_errors();
 

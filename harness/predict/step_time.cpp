@@ -13,7 +13,7 @@
 namespace gpubench {
 namespace {
 
-/// Of a step: noise makes a difference in the wire's share that is below this.
+/// Smaller differences of the wire's share of a step are noise.
 constexpr double min_apart = 0.01;
 
 struct Axis {
@@ -24,7 +24,7 @@ constexpr Axis axes[] = {{"tp", &ParallelLayout::tensor},        {"pp", &Paralle
                          {"cp", &ParallelLayout::context},       {"ep", &ParallelLayout::expert},
                          {"vp", &ParallelLayout::virtual_parts}, {"mbs", &ParallelLayout::micro_batch}};
 
-/// x of the two equations T = F / r + x W of two steps; nothing where they don't determine it.
+/// Solves T = F / r + x W of two steps for x; nullopt if they do not determine it.
 std::optional<double> exposure_of(const StepTerms& a, double a_s, const StepTerms& b, double b_s) {
   const double apart = a.flop * b.wire.seconds - b.flop * a.wire.seconds;
   if (!(std::fabs(apart) > min_apart * a.flop * b_s)) return {};
@@ -55,9 +55,10 @@ ParallelLayout parse_layout(std::string_view text) {
     const std::string_view digits = word.substr(std::min(word.size(), name.size() + 1));
     const std::optional<std::int64_t> extent = extent_in(digits);
     if (axis == std::end(axes) || !extent) {
-      throw std::invalid_argument(fmt::format(
-          "'{}' is no axis with an extent; expected some of tp, pp, cp, ep, vp and mbs, each from 1 to {}: tp=8,pp=4",
-          word, max_extent));
+      throw std::invalid_argument(
+          fmt::format("'{}' is not an axis with an extent; expected some of tp, pp, cp, ep, vp and mbs, each from 1 to "
+                      "{}: tp=8,pp=4",
+                      word, max_extent));
     }
     if (std::ranges::find(given, name) != given.end())
       throw std::invalid_argument(fmt::format("'{}' is given twice", name));
@@ -82,22 +83,22 @@ StepTerms terms_of(const TransformerModel& model, const StepShape& shape, const 
   const ParallelLayout& at = shape.layout;
   const std::int64_t replica = at.replica();
   if (shape.devices < 1 || shape.devices % replica != 0) {
-    throw std::invalid_argument(
-        fmt::format("{} devices are no whole number of replicas of {} ({})", shape.devices, replica, to_string(at)));
+    throw std::invalid_argument(fmt::format("{} devices are not a multiple of the {} devices of a replica ({})",
+                                            shape.devices, replica, to_string(at)));
   }
   StepTerms terms;
   terms.replicas = shape.devices / replica;
   const std::int64_t round = terms.replicas * at.micro_batch;
   if (shape.global_batch < round || shape.global_batch % round != 0) {
     throw std::invalid_argument(
-        fmt::format("a global batch of {} sequences is no whole number of micro-batches of {} on {} replicas; expected "
+        fmt::format("a global batch of {} sequences is not divisible into micro-batches of {} on {} replicas; expected "
                     "a multiple of {}",
                     shape.global_batch, at.micro_batch, terms.replicas, round));
   }
   terms.sharing = terms.replicas * at.context;
   if (at.expert > 1 && (model.experts % at.expert != 0 || terms.sharing % at.expert != 0)) {
     throw std::invalid_argument(
-        fmt::format("ep={} divides not both the {} experts of {} and the {} devices that share the other weights",
+        fmt::format("ep={} does not divide both the {} experts of {} and the {} devices that share the other weights",
                     at.expert, model.experts, model.name, terms.sharing));
   }
   terms.micro_batches = shape.global_batch / round;
@@ -164,11 +165,11 @@ StepModel fit(const TransformerModel& model, std::span<const MeasuredStep> measu
 
 namespace {
 
-/// A step's gradients are reduced in f32 or bf16 and its weights gathered in bf16; the sum of both. Or gradients alone,
-/// there and back.
-constexpr double bytes_on_the_wire = 6.0;  // for each parameter of a device
+/// Bytes per parameter of a device: gradients reduced in f32 (4) and weights gathered in bf16 (2). The all_reduce of a
+/// replicated optimizer counts the same.
+constexpr double bytes_on_the_wire = 6.0;
 
-// Parameters that are sent as one message: Megatron-LM's, larger where more devices make a ring's steps more.
+// Parameters per message: Megatron-LM's bucket size, which grows with the number of steps of a ring.
 double bucket_of(std::int64_t members) { return std::max(40e6, 1e6 * static_cast<double>(members)); }
 
 }  // namespace
@@ -209,8 +210,8 @@ constexpr double bytes_of_activation = 2.0, bytes_of_weight = 2.0, bytes_of_grad
 
 double real(std::int64_t value) { return static_cast<double>(value); }
 
-/// Elements that a layer keeps of a token for its backward: both norms' inputs and outputs, q, k and v, what attention
-/// returns, and of the feed-forward network its inner columns before and behind the activation.
+/// Elements per token that a layer keeps for its backward: inputs and outputs of both norms; q, k, v and output of
+/// attention; inner columns of the feed-forward network before and after the activation.
 double kept_by_layer(const TransformerModel& m) {
   const double inner = (m.gated ? 3.0 : 2.0) * real(m.feed_forward) * real(m.experts > 1 ? m.experts_per_token : 1);
   return 4.0 * real(m.hidden) + 2.0 * real(m.heads + m.kv_heads) * real(m.head_dim) + inner;
@@ -235,13 +236,13 @@ DeviceMemory memory_of(const TransformerModel& model, const StepShape& shape, co
   memory.weights = bytes_of_weight * (dense + own_experts);
   memory.gradients = bytes_of_gradient * (dense + own_experts);
   memory.optimizer = bytes_of_optimizer * (dense / sharing + own_experts / sharing_experts);
-  // Of interleaved parts more micro-batches are on their way: Korthikanti et al., section 4.2.3.
+  // Interleaved parts keep more micro-batches in flight: Korthikanti et al., section 4.2.3.
   const double ahead = at.virtual_parts > 1 ? real(at.pipeline - 1) / real(at.virtual_parts) : 0.0;
   const double waiting = std::min(real(terms.micro_batches), real(at.pipeline) + ahead);
   const double tokens = real(at.micro_batch * shape.sequence) / real(at.context);
   const double of_layer = bytes_of_activation * tokens * kept_by_layer(model) / real(at.tensor);
   const double input_of_layer = bytes_of_activation * tokens * real(model.hidden) / real(at.tensor);
-  // The logits and their gradient are the last stage's, which has one micro-batch.
+  // Logits and their gradient are on the last stage, of one micro-batch; a pipeline's first stage has none.
   const double logits =
       at.pipeline > 1 ? 0.0 : 2.0 * bytes_of_activation * tokens * real(model.vocabulary) / real(at.tensor);
   memory.activations = waiting * layers * of_layer + logits;

@@ -26,7 +26,7 @@ double of(std::int64_t value) { return static_cast<double>(value); }
 
 double one_expert(const TransformerModel& m) { return (m.gated ? 3.0 : 2.0) * of(m.hidden) * of(m.feed_forward); }
 
-// Of a layer, what every token is multiplied with: attention, and where there are experts their router.
+// Weights of a layer that multiply every token: attention, and the router or the dense feed-forward network.
 double shared_of_layer(const TransformerModel& m) {
   const double attention = 2.0 * of(m.hidden) * of(m.heads + m.kv_heads) * of(m.head_dim);
   return attention + (m.experts > 1 ? of(m.hidden) * of(m.experts) : one_expert(m));

@@ -34,7 +34,7 @@ AttributeValue value_of(const gpubench_attribute& attribute) {
     case GPUBENCH_REAL: return attribute.real;
     case GPUBENCH_WORD: return std::string_view(attribute.word);
     case GPUBENCH_LIST: return std::vector<std::int64_t>(attribute.list, attribute.list + attribute.count);
-    default: throw UsageError(fmt::format("attribute '{}' has no known type", attribute.name));
+    default: throw UsageError(fmt::format("attribute '{}' has an unknown type", attribute.name));
   }
 }
 
@@ -57,7 +57,7 @@ std::string name_of(std::string_view operand, std::size_t item) {
   return item == 0 ? std::string(operand) : fmt::format("{}[{}]", operand, item);
 }
 
-// Row-major strides of tensors whose strides are null, as DLPack allows.
+// DLPack allows null strides: row-major.
 TensorSpec spec_of(const gpubench_tensor& given) {
   const std::string name = name_of(given.operand, given.item);
   const DLTensor& dl = given.dl;
@@ -73,7 +73,7 @@ TensorSpec spec_of(const gpubench_tensor& given) {
   return spec;
 }
 
-// Throws ProgramError if the op's builder refuses the call: textbooks read as many elements as shapes promise.
+// Throws ProgramError if the op's builder rejects the call: textbooks trust the shapes.
 void expect_call(const OpCall& call, const Program& program) {
   Program plain;
   OpCall made = call;
@@ -81,7 +81,7 @@ void expect_call(const OpCall& call, const Program& program) {
   append_call(plain, made, specs_of(program, call.outputs));
 }
 
-// The given tensors in the order in which calls of the op have them.
+// The given tensors in the op's order of operands.
 std::vector<const gpubench_tensor*> in_order(std::span<const gpubench_tensor> given, const OpKind& kind,
                                              std::string_view declared, const Attributes& attributes,
                                              std::string_view what) {
@@ -141,7 +141,8 @@ std::vector<std::string> inputs_of_switch(const OpKind& kind, std::string_view a
 CheckedCall check_call(const gpubench_call& call, const JudgePolicy& policy) {
   const OpDefinition& definition = definition_of(call.op);
   const OpKind kind = definition.kind();
-  if (is_collective(kind)) throw UsageError(fmt::format("{} is a collective, which only whole runs check", kind.name));
+  if (is_collective(kind))
+    throw UsageError(fmt::format("{} is a collective; only gpubench run checks collectives", kind.name));
   const Attributes attributes = attributes_of_call(kind, call);
   Math math;
   math.accumulate = value_named(call.accumulate, DType::f32, "accumulate");

@@ -1,4 +1,4 @@
-// The check of one op call that somebody else made: tensors by operand name, as the C interface describes them.
+// The check of one op call given through the C interface, with tensors by operand name.
 #pragma once
 
 #include <string>
@@ -10,20 +10,20 @@
 
 namespace gpubench {
 
-/// The definition of that name. Throws UsageError with the nearest names.
+/// Throws UsageError with the nearest name.
 [[nodiscard]] const OpDefinition& definition_of(std::string_view op);
 
-/// The optional inputs that a switch among the op's attributes asks for: bias of gemm's "bias", dloss of "scaled". None
-/// of an attribute that is no switch.
+/// The optional inputs that a boolean attribute of the op requires: "bias" of gemm requires bias, "scaled" dloss. Empty
+/// for other attributes.
 [[nodiscard]] std::vector<std::string> inputs_of_switch(const OpKind& kind, std::string_view attribute);
 
 struct CheckedCall {
   OpParity parity;
-  std::string rule;  ///< the bound of the output with the worst element, with its numbers; empty where there is none
+  std::string rule;  ///< bound of the output with the worst element, with its numbers; empty: no worst element
 };
-/// Judges the call's outputs. Switches that ask for an input are on where it is given. Throws UsageError for what
-/// cannot be a call of its op (an unknown name, a missing operand, a type, a tensor without elements or memory, or not
-/// on the host), ProgramError for shapes and types that the op's builder refuses.
+/// Judges the call's outputs. Attributes that require an input are on if it is given. Throws UsageError for an unknown
+/// name or type, a missing operand, and a tensor without elements, without memory or not on the host; ProgramError for
+/// shapes and types that the op's builder rejects.
 [[nodiscard]] CheckedCall check_call(const gpubench_call& call, const JudgePolicy& policy);
 
 }  // namespace gpubench

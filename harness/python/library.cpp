@@ -27,7 +27,7 @@ void write_to(std::span<char> text, std::string_view said) {
   text[size] = '\0';
 }
 
-// Nothing is thrown across C.
+// Exceptions must not cross the C interface.
 template <class Work>
 gpubench_status guarded(std::span<char> text, const Work& work) {
   try {
@@ -36,7 +36,7 @@ gpubench_status guarded(std::span<char> text, const Work& work) {
   } catch (const std::exception& e) {
     write_to(text, e.what());
   } catch (...) {
-    write_to(text, "an exception of no known type");
+    write_to(text, "an exception of unknown type");
   }
   return GPUBENCH_FAILED;
 }
@@ -64,7 +64,7 @@ void tell(const CheckedCall& checked, gpubench_verdict& verdict) {
   write_to(verdict.rule, checked.rule);
 }
 
-// Attributes are told with the place of their type in AttributeValue as gpubench_attribute_type.
+// gpubench_describe() prints the index in AttributeValue as gpubench_attribute_type.
 static_assert(std::is_same_v<std::variant_alternative_t<GPUBENCH_LIST, AttributeValue>, std::vector<std::int64_t>> &&
               std::is_same_v<std::variant_alternative_t<GPUBENCH_WORD, AttributeValue>, std::string_view>);
 

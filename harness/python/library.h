@@ -1,5 +1,5 @@
-/* What libgpubench.so exports, in plain C: gpubench for a process that some other program has started. The Python
- * package beside this file is made on it, by ctypes, so that one build serves every version of Python. */
+/* The exports of libgpubench.so in plain C. The Python package calls them by ctypes, so that one build serves every
+ * version of Python. */
 #ifndef GPUBENCH_LIBRARY_H_
 #define GPUBENCH_LIBRARY_H_
 
@@ -9,17 +9,16 @@
 extern "C" {
 #endif
 
-/* The program. Where argv[0] is an absolute path, this process stands in for that program: its children and libraries
- * are looked for there. Once in a process, and nothing after it: it sets signals and streams as a program's main()
- * does. Returns the exit code. */
+/* The program. If argv[0] is an absolute path, gpubench looks for its worker program and libraries there. May be called
+ * once, as the last call of the process: it sets signals and streams as main() does. Returns the exit code. */
 int gpubench_main(int argc, char** argv);
 
-/* For a gpubench_main() with --impl FILE: the functions that this process has made of it. Both must outlive that. */
+/* Registers the functions of FILE for gpubench_main() with --impl FILE. Both arguments must outlive that call. */
 void gpubench_register(const char* file, const gpubench_implementation* table);
 
 typedef struct gpubench_check_options {
-  int32_t sample;  /* not 0: a sample of the elements, where judging them all takes long */
-  int32_t threads; /* 0: one for each processor */
+  int32_t sample;  /* not 0: judge a sample if judging all elements takes long */
+  int32_t threads; /* 0: one per processor */
   uint64_t seed;   /* of the sample */
 } gpubench_check_options;
 
@@ -28,25 +27,23 @@ typedef struct gpubench_verdict {
   char verdict[16]; /* "pass", "fail", "not_proven" */
   double error_over_bound;
   int64_t judged, elements, bad;
-  int32_t worst_rank; /* axes of the worst element's tensor; -1: there is no worst element */
+  int32_t worst_rank; /* axes of the worst element's tensor; -1: no worst element */
   int64_t worst_index[16];
   char worst_operand[64];
   double got, want, bound;
-  char message[1024]; /* why it is not a pass */
-  char rule[512];     /* the rule of the bound that judged the worst element */
+  char message[1024]; /* why it did not pass */
+  char rule[512];     /* rule of the worst element's bound */
 } gpubench_verdict;
 
-/* Judges the outputs of a call against the fp64 textbook on its inputs. Tensors are on the host, in any order, named by
- * operand; those of `call` that are outputs hold results. Attributes left out are at their defaults. Thread-safe.
- * GPUBENCH_FAILED, with the reason in `text`: it cannot be judged (no such op or attribute, a tensor is missing, shapes
- * that do not fit each other). */
+/* Judges the outputs of a call against the fp64 textbook on its inputs. Tensors must be on the host; they are named by
+ * operand, in any order within inputs and outputs. Missing attributes have their defaults. Thread-safe.
+ * GPUBENCH_FAILED, with the reason in `text`: an unknown op or attribute, a missing tensor, inconsistent shapes. */
 gpubench_status gpubench_check(const gpubench_call* call, const gpubench_check_options* options,
                                gpubench_verdict* verdict, char* text, size_t text_size);
 
-/* What an op has, in `text`, line by line: its inputs ("a b c_in? bias?": '?' where the attributes ask for it, '*' a
- * list), its outputs, then each attribute with its type (gpubench_attribute_type), its default, and the inputs that it
- * asks for where it is a switch that does, between tabs. GPUBENCH_FAILED: there is no such op; `text` names the
- * nearest. */
+/* Writes a description of an op to `text`. Line 1: inputs ("a b c_in? bias?"; '?' optional, '*' list); line 2: outputs;
+ * then for each attribute, separated by tabs: name, type (gpubench_attribute_type), default, inputs that it requires.
+ * GPUBENCH_FAILED: unknown op; `text` has the nearest name. */
 gpubench_status gpubench_describe(const char* op, char* text, size_t text_size);
 
 #ifdef __cplusplus

@@ -66,15 +66,15 @@ Layout get_layout(MessageReader& from, int rank) {
     return InnerBlock{axis, from.get<std::int64_t>()};
   });
   if (static_cast<int>(layout.strides.size()) != rank)
-    throw MessageError("a tensor in a message has not one stride for each axis");
+    throw MessageError("tensor in a message: the number of strides differs from the number of axes");
   for (const InnerBlock& block : layout.blocks) {
     if (block.axis < 0 || block.axis >= rank || block.size < 1)
-      throw MessageError("a tensor in a message has blocks of an axis that it has not");
+      throw MessageError("tensor in a message: a block has an invalid axis or size");
   }
   return layout;
 }
 
-// A value is preceded by its place in the variant.
+// The value's index in the variant (u8), then the value.
 void put_attribute(MessageWriter& to, const Attribute& attribute) {
   to.put(attribute.name);
   to.put(static_cast<std::uint8_t>(attribute.value.index()));
@@ -89,7 +89,7 @@ void put_attribute(MessageWriter& to, const Attribute& attribute) {
       attribute.value);
 }
 
-// `texts` keeps the names and words, which the values only point to.
+// `texts` owns the names and words: the values only view them.
 NamedValue get_attribute(MessageReader& from, std::list<std::string>& texts) {
   const std::string_view name = texts.emplace_back(from.text());
   switch (from.get<std::uint8_t>()) {
@@ -98,7 +98,7 @@ NamedValue get_attribute(MessageReader& from, std::list<std::string>& texts) {
     case 2: return {name, from.get<double>()};
     case 3: return {name, std::string_view(texts.emplace_back(from.text()))};
     case 4: return {name, from.numbers<std::int64_t>()};
-    default: throw MessageError("an attribute in a message is of no known type");
+    default: throw MessageError("attribute in a message: unknown type");
   }
 }
 
@@ -188,7 +188,7 @@ void put_call(MessageWriter& to, const OpCall& call) {
 OpCall get_call(MessageReader& from) {
   const std::string name = from.text();
   const OpDefinition* const definition = find_definition(name);
-  if (definition == nullptr) throw MessageError(fmt::format("a message is about an op '{}', which is not known", name));
+  if (definition == nullptr) throw MessageError(fmt::format("message names an unknown op '{}'", name));
   OpCall call;
   call.kind = definition->kind();
   std::list<std::string> texts;

@@ -1,5 +1,5 @@
-// Bytes that one process sends to another of the same build: numbers, texts and lists, one after the other. What is
-// read comes from outside, so each length is held against what is there.
+// Messages between processes of the same build: numbers, texts and lists, in the sender's byte order, without padding.
+// Input is untrusted: every length is compared with the bytes that are left.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace gpubench {
 
-/// The other process sent what is no message: it is of another build, or out of order.
+/// The other process sent an invalid message: another build, or a request out of order.
 class MessageError : public BackendError {
  public:
   explicit MessageError(const std::string& what) : BackendError(what) {}
@@ -41,7 +41,7 @@ class MessageWriter {
     put(static_cast<std::uint64_t>(bytes.size()));
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   }
-  /// Each of the things, by put_one(thing).
+  /// The number of elements as u64, then each by put_one(element).
   template <class List, class PutOne>
   void put_list(const List& list, const PutOne& put_one) {
     put(static_cast<std::uint64_t>(std::size(list)));
@@ -58,10 +58,11 @@ class MessageWriter {
   std::vector<std::byte> bytes_;
 };
 
-/// Reads what a MessageWriter wrote. All throw MessageError where it ends too early, or holds what cannot be.
+/// Reads a MessageWriter's bytes. All functions throw MessageError if the message ends too early or has an invalid
+/// value.
 class MessageReader {
  public:
-  /// The bytes must outlive it, and what `bytes()` returns.
+  /// The bytes must outlive this and the spans that bytes() returns.
   explicit MessageReader(std::span<const std::byte> bytes) : rest_(bytes) {}
 
   template <class T>
@@ -75,7 +76,7 @@ class MessageReader {
   template <NamedEnum E>
   [[nodiscard]] E get() {
     const auto value = get<std::uint8_t>();
-    if (value >= enum_names<E>.size()) throw MessageError("a message has a value that its kind does not have");
+    if (value >= enum_names<E>.size()) throw MessageError("message has an invalid enum value");
     return static_cast<E>(value);
   }
   [[nodiscard]] std::span<const std::byte> bytes() { return take(get<std::uint64_t>()); }
@@ -83,13 +84,12 @@ class MessageReader {
     const std::span<const std::byte> read = bytes();
     return {reinterpret_cast<const char*>(read.data()), read.size()};
   }
-  /// A list of what get_one() returns.
   template <class GetOne>
   [[nodiscard]] auto list(const GetOne& get_one) {
     std::vector<decltype(get_one())> all;
     const auto count = get<std::uint64_t>();
-    if (count > rest_.size()) throw MessageError("a message ends within a list");  // each takes a byte at least
-    all.reserve(std::min<std::uint64_t>(count, 4096));                             // it may be a lie
+    if (count > rest_.size()) throw MessageError("message ends within a list");  // an element takes at least a byte
+    all.reserve(std::min<std::uint64_t>(count, 4096));                           // an untrusted count
     for (std::uint64_t i = 0; i < count; ++i) all.push_back(get_one());
     return all;
   }
@@ -97,14 +97,14 @@ class MessageReader {
   [[nodiscard]] std::vector<T> numbers() {
     return list([this] { return get<T>(); });
   }
-  /// Throws where something is left.
+  /// Throws MessageError if bytes are left.
   void expect_end() const {
-    if (!rest_.empty()) throw MessageError("a message is longer than its kind");
+    if (!rest_.empty()) throw MessageError("message is longer than expected");
   }
 
  private:
   [[nodiscard]] std::span<const std::byte> take(std::uint64_t count) {
-    if (count > rest_.size()) throw MessageError("a message ends too early");
+    if (count > rest_.size()) throw MessageError("message ends too early");
     const std::span<const std::byte> taken = rest_.first(count);
     rest_ = rest_.subspan(count);
     return taken;

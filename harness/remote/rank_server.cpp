@@ -19,7 +19,7 @@
 namespace gpubench {
 namespace {
 
-constexpr double receive_s = 3600.0;  // then again: there is no limit to how long process 0 may do without us
+constexpr double receive_s = 3600.0;  // then retried: the wait for process 0 has no limit
 
 class RankServer {
  public:
@@ -146,7 +146,7 @@ class RankServer {
     return *device_;
   }
 
-  /// Ranks that were opened together, and the programs that process 0 counts as sent to them.
+  /// Ranks opened together, and the programs that process 0 has sent, at its numbers.
   struct Set {
     std::unique_ptr<RankCollectives> collectives;
     std::vector<std::unique_ptr<ServedProgram>> programs;
@@ -155,7 +155,7 @@ class RankServer {
   [[nodiscard]] Set& set_of(MessageReader& message) {
     const auto number = message.get<std::uint64_t>();
     const auto found = sets_.find(number);
-    if (found == sets_.end()) throw MessageError(fmt::format("there is no set {} of ranks here", number));
+    if (found == sets_.end()) throw MessageError(fmt::format("no set {} of ranks is open", number));
     return found->second;
   }
 
@@ -229,7 +229,7 @@ class RankServer {
   [[nodiscard]] Steps steps(MessageReader& message, bool communicate) {
     return message.list([&] {
       std::shared_ptr<const ServedLaunch> launch = launches_.at(message.get<std::uint64_t>());
-      if (launch->is_collective != communicate) throw MessageError("a launch is in the wrong lane of a program");
+      if (launch->is_collective != communicate) throw MessageError("program has a launch in the wrong lane");
       return std::pair(std::move(launch), message.get<std::uint64_t>());
     });
   }
@@ -251,16 +251,16 @@ class RankServer {
     });
     std::vector<const ServedProgram*> order;
     for (const auto place : message.numbers<std::uint32_t>()) {
-      if (place >= programs.size()) throw MessageError("an interval has a program that was not sent");
+      if (place >= programs.size()) throw MessageError("interval names a program that was not sent");
       order.push_back(programs[place].get());
     }
     answer.put(lanes_.time(device(), *set.collectives, order, true));
   }
   static void expect_step(std::uint64_t waits_for, const Steps& other_lane) {
-    if (waits_for > other_lane.size()) throw MessageError("a step of a program waits for one that there is not");
+    if (waits_for > other_lane.size()) throw MessageError("step of a program waits for a step that does not exist");
   }
 
-  /// The same text, which lives as long as this.
+  /// The same text, owned by this.
   const std::string& interned(std::string text) { return *labels_.insert(std::move(text)).first; }
   void at_work_on(const OpCall& call) { progress_.compute().begin(&interned(call.label)); }
 

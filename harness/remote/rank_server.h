@@ -1,6 +1,5 @@
-// The side of a process that lends its device to process 0: it does what it is asked, one request at a time
-// (protocol.h), and runs the two lanes of its rank. A thread beside it says every half second how far it is, also while
-// an op hangs.
+// A process that lends its device to process 0: it executes one request at a time (requests.h) and runs the two lanes
+// of its rank. A second thread sends its progress every half second, also while an op hangs.
 #pragma once
 
 #include <functional>
@@ -14,18 +13,17 @@
 namespace gpubench {
 
 struct ServerSetup {
-  Hello hello;  ///< its clock is read anew
+  Hello hello;  ///< its clock_s is not used: the clock is read on each request
   std::function<std::unique_ptr<Backend>()> open_backend;
   std::function<std::unique_ptr<RankCollectives>(int ranks)> open_collectives;
-  /// What judges the candidates among which a plan of this op chooses; `tensors`: of its inputs, then of its outputs.
-  /// No function: nothing does.
+  /// The judge of the candidates of a plan; `tensors`: specs of the inputs, then of the outputs. Empty: no judge.
   std::function<std::unique_ptr<ResultJudge>(const OpCall& call, std::span<const TensorSpec> tensors)> judge = {};
-  std::function<void()> greeted = [] {};  ///< process 0 has asked for the hello
+  std::function<void()> greeted = [] {};  ///< called when process 0 asks for the hello
 };
 
-/// Serves until it is told to end; returns the exit code that comes with it. What a request throws is its answer; an op
-/// that fails within an interval is told of when that ends, since the rank's collectives go on, for which its peers
-/// wait. Throws BackendError where the channel breaks.
+/// Serves until the request `end`; returns its exit code. An exception of a request becomes its answer. An op that
+/// fails within an interval is reported at the end of it: its peers wait for the rank's collectives, so these go on.
+/// Throws BackendError if the channel breaks.
 [[nodiscard]] int serve_rank(Channel& channel, const ServerSetup& setup);
 
 }  // namespace gpubench

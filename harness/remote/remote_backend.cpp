@@ -56,7 +56,7 @@ class RemoteBackend final : public Backend {
     fused_ = reader.list([&reader] {
       const std::string name = reader.text();
       const OpDefinition* const definition = find_definition(name);
-      if (definition == nullptr) throw MessageError(fmt::format("there is no op '{}'", name));
+      if (definition == nullptr) throw MessageError(fmt::format("device description names an unknown op '{}'", name));
       return FusionClaim{definition->kind(), reader.get_bool()};
     });
   }
@@ -153,7 +153,7 @@ class RemoteBackend final : public Backend {
     return MessageReader(answer).get_bool();
   }
 
-  // Its judge is made where the plan is (ServerSetup::judge).
+  // options.judge is not sent: the serving process makes it (ServerSetup::judge).
   [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
                           const PlanOptions& options) override {
     MessageWriter request = RemoteProcess::request(Request::plan);
@@ -190,7 +190,7 @@ class RemoteBackend final : public Backend {
 
  private:
   [[noreturn]] static Launch refuse_sequence() {
-    throw Unsupported("a rank in another process runs sequences with the ranks that it was opened with, not alone");
+    throw Unsupported("a rank in another process cannot run a sequence alone; run it with all ranks of its set");
   }
   [[nodiscard]] std::vector<std::byte> ask(const MessageWriter& request) { return rank_.process->ask(request); }
   [[nodiscard]] MessageWriter about(Request kind, const std::byte* address) const {
@@ -201,7 +201,7 @@ class RemoteBackend final : public Backend {
   static void take(std::span<std::byte> to, const std::vector<std::byte>& answer) {
     const std::span<const std::byte> bytes = MessageReader(answer).bytes();
     if (bytes.size() != to.size())
-      throw MessageError(fmt::format("{} bytes came, {} were asked for", bytes.size(), to.size()));
+      throw MessageError(fmt::format("answer has {} bytes; expected {}", bytes.size(), to.size()));
     std::memcpy(to.data(), bytes.data(), bytes.size());
   }
 
@@ -214,7 +214,9 @@ class RemoteBackend final : public Backend {
 
 const RemoteLaunch& RemoteCollective::of(int rank) const {
   const std::optional<int> place = members_.position(rank);
-  if (!place) throw BackendError(fmt::format("rank {} is no member of a collective of {}", rank, members_.to_string()));
+  if (!place)
+    throw BackendError(
+        fmt::format("rank {} is not a member of the collective's group: {}", rank, members_.to_string()));
   return *parts_[static_cast<std::size_t>(*place)];
 }
 
@@ -236,11 +238,12 @@ void put_tensor(MessageWriter& to, const Tensor& tensor, const ReservedMemory& m
 
 std::shared_ptr<void> ReservedMemory::reserve(const std::shared_ptr<ReservedMemory>& in, std::uint64_t buffer,
                                               std::size_t bytes, std::function<void()> done) {
-  // One more, so that the end of a buffer is not the beginning of the next.
+  // One more byte, so that the end of a buffer differs from the beginning of the next.
   const std::size_t length = bytes + 1;
   void* const data = ::mmap(nullptr, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (data == MAP_FAILED)
-    throw BackendError(fmt::format("no addresses for {} bytes of another process: {}", bytes, std::strerror(errno)));
+    throw BackendError(
+        fmt::format("cannot reserve addresses for {} bytes of another process: {}", bytes, std::strerror(errno)));
   {
     const std::lock_guard lock(in->mutex_);
     in->reserved_[static_cast<const std::byte*>(data)] = {buffer, bytes};
@@ -266,7 +269,7 @@ std::optional<Place> ReservedMemory::find(const std::byte* address) const {
 
 Place ReservedMemory::at(const std::byte* address) const {
   const std::optional<Place> place = find(address);
-  if (!place) throw BackendError("an address is in no memory of the rank's process");
+  if (!place) throw BackendError("address is in no buffer of the rank's process");
   return *place;
 }
 

@@ -1,4 +1,4 @@
-// A rank's device in another process, as a backend: what is asked of it is asked of that process.
+// A rank's device in another process, as a backend: each call becomes a request to that process.
 #pragma once
 
 #include <cstddef>
@@ -19,18 +19,17 @@
 
 namespace gpubench {
 
-/// Addresses in this process that stand for memory of another one: nobody can read or write there, and no two buffers
-/// of any processes have the same.
+/// Inaccessible addresses (PROT_NONE) that stand for another process's buffers, unique across all processes.
 class ReservedMemory {
  public:
-  /// `bytes` addresses for the buffer of this number. `done` is called when they are given back: with the last copy of
-  /// what is returned. Throws BackendError where no addresses are left.
+  /// `bytes` addresses for buffer number `buffer`. The last copy of the result to be destroyed calls `done`.
+  /// Throws BackendError when no addresses are left.
   [[nodiscard]] static std::shared_ptr<void> reserve(const std::shared_ptr<ReservedMemory>& in, std::uint64_t buffer,
                                                      std::size_t bytes, std::function<void()> done);
 
-  /// Where an address is; none: in no buffer. The end of a buffer is a place in it.
+  /// The buffer and offset of an address; nullopt: in no buffer. The end of a buffer belongs to it.
   [[nodiscard]] std::optional<Place> find(const std::byte* address) const;
-  /// The same for what must be somewhere. Throws BackendError.
+  /// Throws BackendError for an address in no buffer.
   [[nodiscard]] Place at(const std::byte* address) const;
 
  private:
@@ -42,14 +41,13 @@ class ReservedMemory {
   std::map<const std::byte*, Reserved> reserved_;
 };
 
-/// What one rank of a set needs to be asked: its process and its memory.
 struct RemoteRank {
   std::shared_ptr<RemoteProcess> process;
   std::uint64_t set = 0;  ///< number of the ranks that were opened together
   std::shared_ptr<ReservedMemory> memory = std::make_shared<ReservedMemory>();
 };
 
-/// Work that is bound in another process, released with this.
+/// A launch bound in another process; the destructor releases it there.
 class RemoteLaunch final : public LaunchImpl {
  public:
   RemoteLaunch(std::shared_ptr<RemoteProcess> process, std::uint64_t number)
@@ -64,12 +62,12 @@ class RemoteLaunch final : public LaunchImpl {
   std::uint64_t number_;
 };
 
-/// A collective: each member's part of it.
+/// A collective: one launch for each member.
 class RemoteCollective final : public LaunchImpl {
  public:
   RemoteCollective(RankGroup members, std::vector<std::shared_ptr<RemoteLaunch>> parts)
       : members_(std::move(members)), parts_(std::move(parts)) {}
-  /// Throws BackendError where the rank is no member.
+  /// Throws BackendError if the rank is not a member.
   [[nodiscard]] const RemoteLaunch& of(int rank) const;
 
  private:
@@ -77,17 +75,17 @@ class RemoteCollective final : public LaunchImpl {
   std::vector<std::shared_ptr<RemoteLaunch>> parts_;
 };
 
-/// The device of a rank. Asks the process once, for what it is. Its launches are run one by one, or by the queues of
-/// the rank: sequence() and time() throw Unsupported.
+/// The device of a rank, described once, on opening. Launches run one by one, or through the rank's queues:
+/// sequence() and time() throw Unsupported.
 [[nodiscard]] std::unique_ptr<Backend> open_remote_backend(RemoteRank rank);
 
-/// The lanes of a rank, which its process runs.
+/// The lanes of a rank, run by its process.
 [[nodiscard]] std::unique_ptr<RankQueues> open_remote_queues(RemoteRank rank);
 
 /// Runs a launch of the rank, or its part of a collective.
 void run_remote(const RemoteRank& rank, const RemoteLaunch& launch);
 
-/// A tensor as a request has it: its spec and its place; nowhere where it has no address.
+/// A tensor as spec and Place; a tensor without an address gets Place{}.
 void put_tensor(MessageWriter& to, const Tensor& tensor, const ReservedMemory& memory);
 
 }  // namespace gpubench

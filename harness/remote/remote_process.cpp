@@ -14,7 +14,6 @@
 namespace gpubench {
 namespace {
 
-/// Calls `work` when it goes out of scope.
 template <class Work>
 class AtEnd {
  public:
@@ -99,7 +98,7 @@ void RemoteProcess::begin(const MessageWriter& request) {
 
 std::optional<std::vector<std::byte>> RemoteProcess::hear(double seconds,
                                                           const std::function<void(const Heartbeat&)>& on_beat) {
-  bool ends = true;  // what throws does, too
+  bool ends = true;  // also when next() throws
   const AtEnd after([&] {
     if (ends) turn_.give_back();
   });

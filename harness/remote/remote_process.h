@@ -1,5 +1,5 @@
-// Another process as process 0 asks it (protocol.h): one request at a time, and an answer that is waited for as long as
-// the process comes any further.
+// Process 0's connection to another process (requests.h): one request at a time. The wait for its answer ends when
+// StallWatch considers the process lost.
 #pragma once
 
 #include <condition_variable>
@@ -19,44 +19,43 @@
 
 namespace gpubench {
 
-/// Who waits for a process looks so often whether it is lost.
+/// Interval of StallWatch::look() during a wait.
 constexpr double look_every_s = 0.1;
 
 class RemoteProcess {
  public:
-  /// `name`: "process 1 (pid 17 on b)"; channel and watch must outlive it.
+  /// `name`: "process 1 (pid 17 on b)"; channel and watch must outlive this.
   RemoteProcess(Channel& channel, StallWatch& watch, int rank, std::string name)
       : channel_(channel), watch_(watch), rank_(rank), name_(std::move(name)) {}
 
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] const std::string& name() const { return name_; }
 
-  /// A request's message, which takes its content.
   [[nodiscard]] static MessageWriter request(Request kind) {
     MessageWriter message;
     message.put(kind);
     return message;
   }
-  /// What was sent back, behind its Answer. Calls `on_beat` with each beat. Throws what the other process told of:
-  /// BackendError with its name, Unsupported and ProgramError with their own texts, DeviceLost; and where it is lost
-  /// (StallWatch::look).
+  /// The content of the answer, without its Answer. Calls `on_beat` with each beat. Throws the failure that the other
+  /// process reports: BackendError with its name, Unsupported and ProgramError with their own texts, DeviceLost.
+  /// Throws also if it is lost (StallWatch::look).
   [[nodiscard]] std::vector<std::byte> ask(const MessageWriter& request,
                                            const std::function<void(const Heartbeat&)>& on_beat = {});
-  /// The two halves of it. Between the two nothing else may be asked of this one.
+  /// The two halves of ask(). Between them, other requests to this process block.
   void begin(const MessageWriter& request);
   [[nodiscard]] std::vector<std::byte> finish(const std::function<void(const Heartbeat&)>& on_beat = {});
-  /// A part of finish(): hears one message, for which it waits so long; nothing where there is no answer yet. Who asked
-  /// several processes hears all of them by turns: one that nobody listens to would count as silent.
+  /// A part of finish(): waits up to `seconds` for one message; nullopt: not answered yet. A caller that asked several
+  /// processes must hear them by turns, or those not heard count as silent.
   [[nodiscard]] std::optional<std::vector<std::byte>> hear(double seconds,
                                                            const std::function<void(const Heartbeat&)>& on_beat = {});
 
-  /// Told with the next request. Any thread may call it.
+  /// Sent with the next request. Thread-safe.
   enum class Held { buffer, plan, launch };
   void release(Held what, std::uint64_t number);
-  /// How often launches have been released: what was sent that holds some may be dropped then.
+  /// Number of launches released so far; when it grows, sent programs that hold launches may be dropped.
   [[nodiscard]] std::uint64_t releases() const;
 
-  /// A request that has no answer.
+  /// Sends a request that has no answer.
   void tell(const MessageWriter& request);
 
  private:
@@ -69,7 +68,7 @@ class RemoteProcess {
   StallWatch& watch_;
   int rank_;
   std::string name_;
-  /// From a request to its answer nobody else may ask. No lock: several processes are asked together, in any order.
+  /// Exclusive use from a request to its answer. Not a mutex: several processes are asked together, in any order.
   class Turn {
    public:
     void take();
@@ -87,8 +86,7 @@ class RemoteProcess {
   std::uint64_t releases_ = 0;
 };
 
-/// The two ends of a channel between two threads: process 0 asks its own rank by it, as it asks those of other
-/// processes.
+/// The two ends of a channel between two threads, by which process 0 asks its own rank.
 struct ChannelPair {
   std::unique_ptr<Channel> first, second;
 };

@@ -1,5 +1,5 @@
-// The lanes of a rank in another process. A program is sent when it is first run; after that an interval is a list of
-// small numbers, so nothing but one request and its answer passes, outside the time that is taken.
+// The lanes of a rank in another process. A program is sent on its first run; later intervals send only its number.
+// The request and its answer are outside the measured time.
 #include <fmt/format.h>
 
 #include <map>
@@ -14,7 +14,7 @@
 namespace gpubench {
 namespace {
 
-constexpr std::size_t max_programs = 256;  // that the other process is to keep
+constexpr std::size_t max_programs = 256;  // kept by the other process
 
 class RemoteQueues final : public RankQueues {
  public:
@@ -31,7 +31,7 @@ class RemoteQueues final : public RankQueues {
   void begin() override {
     order_.clear();
     of_interval_.clear();
-    // What is released is not to be kept alive by programs.
+    // Sent programs would keep released launches alive.
     const std::uint64_t releases = rank_.process->releases();
     if (releases == seen_releases_ && programs_.size() < max_programs) return;
     seen_releases_ = releases;
@@ -58,7 +58,7 @@ class RemoteQueues final : public RankQueues {
   }
 
  private:
-  using Lane = std::vector<std::pair<std::uint64_t, std::uint64_t>>;  // launch, and what it waits for
+  using Lane = std::vector<std::pair<std::uint64_t, std::uint64_t>>;  // launch, steps of the other lane to wait for
   struct Steps {
     std::array<Lane, 2> lanes;  // compute, communication
     bool overlaps_compute = false;
@@ -82,7 +82,8 @@ class RemoteQueues final : public RankQueues {
     return known->second;
   }
   [[noreturn]] static void refuse(const std::string& label) {
-    throw BackendError(fmt::format("'{}' is of another backend; expected work that was bound by these ranks", label));
+    throw BackendError(
+        fmt::format("launch of '{}' belongs to another backend; expected one bound by these ranks", label));
   }
   static const std::string& label_of(const RankProgram& program) {
     static const std::string nothing = "nothing";
@@ -93,10 +94,10 @@ class RemoteQueues final : public RankQueues {
   RemoteRank rank_;
   At at_;
   std::map<const RankProgram*, std::uint32_t> of_interval_;
-  std::map<Steps, std::uint32_t> programs_;  // that have been sent, or are with the next interval
+  std::map<Steps, std::uint32_t> programs_;  // sent, or to be sent with the next interval
   std::vector<Steps> to_send_;
   std::vector<std::uint32_t> order_;
-  std::set<std::string> labels_;  // of beats: texts that outlive the work
+  std::set<std::string> labels_;  // of beats; must outlive the interval
   std::uint64_t seen_releases_ = 0;
   bool forget_ = false;
 };

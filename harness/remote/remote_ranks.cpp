@@ -25,8 +25,7 @@ double time_of_day_s() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// The answer of each, after begin(). Throws what the first one that failed threw, once all have answered.
-/// `on_answer(i)`: the i-th has answered.
+/// The answers after begin(), `on_answer(i)` called after the i-th. Rethrows the first failure once all have answered.
 std::vector<std::vector<std::byte>> hear_all(std::span<const std::shared_ptr<RemoteProcess>> processes,
                                              const std::function<void(std::size_t)>& on_answer = {}) {
   std::vector<std::vector<std::byte>> answers(processes.size());
@@ -51,7 +50,7 @@ std::vector<std::vector<std::byte>> hear_all(std::span<const std::shared_ptr<Rem
   return answers;
 }
 
-/// The same request to each of them at the same time; `message(i)`: to the i-th.
+/// Sends message(i) to the i-th process, all before hearing any.
 template <class Message>
 std::vector<std::vector<std::byte>> request_all(std::span<const std::shared_ptr<RemoteProcess>> processes,
                                                 const Message& message) {
@@ -59,7 +58,7 @@ std::vector<std::vector<std::byte>> request_all(std::span<const std::shared_ptr<
   return hear_all(processes);
 }
 
-/// The first flag in which a process differs, as it is there and here; empty where there is none.
+/// The first flag that differs, as text for there and here; empty texts: none.
 std::pair<std::string, std::string> difference(const Hello& there, const Hello& here) {
   const auto text = [](const Hello& one, const std::string& flag) {
     const auto found = one.settings.find(flag);
@@ -101,7 +100,7 @@ class RemoteCommunicator final : public Communicator {
           return request;
         });
     } catch (const std::exception& e) {
-      watch_->lose(e.what());  // the next request tells
+      watch_->lose(e.what());  // reported by the next request
     }
   }
 
@@ -144,8 +143,8 @@ class RemoteCommunicator final : public Communicator {
     run_remote(ranks_.at(static_cast<std::size_t>(rank)), own->of(rank));
   }
 
-  // A rank that fails goes on with its collectives (served_lanes.h), so nobody waits for it in vain: there is nothing
-  // to stop. One that hangs loses all of them (StallWatch).
+  // Nothing to stop: a rank that fails still runs its collectives (served_lanes.h); one that hangs is found by
+  // StallWatch.
   void stop() override {}
   [[nodiscard]] bool restart() override { return watch_->lost().empty(); }
   [[nodiscard]] std::vector<int> waiting() const override { return watch_->waiting(); }
@@ -162,7 +161,7 @@ class RemoteCommunicator final : public Communicator {
   std::shared_ptr<StallWatch> watch_;
 };
 
-/// "ranks of a: 0, 1; of b: 2, 3"; empty where there is one host.
+/// "ranks of a: 0, 1; of b: 2, 3"; empty for a single host.
 std::string hosts_text(std::span<const RankPlace> places) {
   std::map<std::string, std::vector<int>> on;
   for (std::size_t rank = 0; rank < places.size(); ++rank) on[places[rank].host].push_back(static_cast<int>(rank));
@@ -179,11 +178,10 @@ std::string libraries_text(const DeviceInfo& device) {
   return text;
 }
 
-/// Where a device of its own is on its host; empty for processors.
+/// PCI bus id of a GPU; empty for CPUs.
 std::string bus_of(const DeviceInfo& device) { return property(device, device_property::pci_bus_id); }
 
-/// All ranks together. Memory: as if each had as little as the one with the least; ranks of a host share its memory,
-/// unless each has a device of its own.
+/// All ranks as one device. Memory: ranks times the least of any rank; CPU ranks of a host share its memory equally.
 DeviceInfo together(const std::vector<DeviceInfo>& devices, std::span<const RankPlace> places) {
   DeviceInfo all = devices.front();
   std::map<std::string, std::int64_t> on_host;
@@ -213,7 +211,7 @@ RemoteRanks::RemoteRanks(std::vector<Channel*> channels, const Hello& own, doubl
 
 void RemoteRanks::greet(std::span<Channel* const> channels, const Hello& own, double limit_s,
                         const Greeting& greeting) {
-  std::vector<std::string> numbers;  // the names until the hellos tell more
+  std::vector<std::string> numbers;  // names before the hellos arrive
   for (std::size_t rank = 0; rank < channels.size(); ++rank)
     numbers.push_back(greeting.hosts.empty() ? fmt::format("process {}", rank)
                                              : fmt::format("process {} (on {})", rank, greeting.hosts.at(rank)));
@@ -224,7 +222,7 @@ void RemoteRanks::greet(std::span<Channel* const> channels, const Hello& own, do
   std::atomic<bool> sending = true;
   const auto unanswered = [&] {
     std::vector<std::string> all = watch_->at_work();
-    if (sending && !all.empty()) all = {all.back()};  // it holds up the sending, and the others' answers are not heard
+    if (sending && !all.empty()) all = {all.back()};  // this one blocks the sending; answers are not read yet
     return all;
   };
   const Alarm note(greeting.note_s, [&] {
@@ -276,10 +274,11 @@ void RemoteRanks::greet(std::span<Channel* const> channels, const Hello& own, do
     const double ahead_s = hello.clock_s - (requested_s[rank] + answered_s[rank]) / 2.0;
     constexpr double min_noted_skew_s = 1.0;
     if (std::fabs(ahead_s) > min_noted_skew_s + (answered_s[rank] - requested_s[rank]) / 2.0) {
-      notes_.push_back(fmt::format("the clock of {} is {:.3g} s {} that of process 0; no duration is made of it", name,
-                                   std::fabs(ahead_s), ahead_s > 0.0 ? "ahead of" : "behind"));
+      notes_.push_back(
+          fmt::format("the clock of {} is {:.3g} s {} that of process 0; measured times do not depend on it", name,
+                      std::fabs(ahead_s), ahead_s > 0.0 ? "ahead of" : "behind"));
     }
-    places_.push_back({hello.host, ""});  // its GPU it tells with its device
+    places_.push_back({hello.host, ""});  // the GPU is set in compare_devices()
     names.push_back(name);
   }
   if (std::string hosts = hosts_text(places_); !hosts.empty()) notes_.push_back(std::move(hosts));
@@ -305,12 +304,14 @@ void RemoteRanks::compare_devices() {
       const auto [by, fresh] = taken.try_emplace({places_[rank].host, bus}, rank);
       if (!fresh)
         throw BackendError(
-            fmt::format("{} has the GPU of process {}: {} of {}; start no more processes on a host than it has GPUs",
-                        name, by->second, bus, places_[rank].host));
+            fmt::format("{} uses the GPU of process {}: {} on {}; start at most one process per GPU on each host", name,
+                        by->second, bus, places_[rank].host));
     }
     const std::string there = libraries_text(devices[rank]), here = libraries_text(devices.front());
     if (there != here)
-      throw BackendError(fmt::format("{} has other libraries: {} there, {} in process 0", name, there, here));
+      throw BackendError(
+          fmt::format("{} has other libraries: {} there, {} in process 0; install the same versions everywhere", name,
+                      there, here));
     if (devices[rank].name != devices.front().name)
       notes_.push_back(
           fmt::format("{} has another processor: {} there, {} in process 0; a sample is the time of the "
@@ -321,7 +322,7 @@ void RemoteRanks::compare_devices() {
 
 RankSet RemoteRanks::open(int ranks) {
   if (ranks > this->ranks())
-    throw Unsupported(fmt::format("{} ranks need as many processes, and {} were started (mpirun -np {})", ranks,
+    throw Unsupported(fmt::format("{} ranks need one process each, but only {} were started; use mpirun -np {}", ranks,
                                   this->ranks(), ranks));
   const std::span members = std::span(processes_).first(static_cast<std::size_t>(ranks));
   const std::uint64_t number = ++sets_;

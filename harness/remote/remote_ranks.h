@@ -1,5 +1,5 @@
-// Ranks in other processes: each is asked who it is, and any of the first of them make a group of ranks
-// (harness/run/rank_group.h) that the engine runs cases on as on any other.
+// Ranks in other processes. The first N of them form a set of ranks (harness/core/communicator.h) on which the engine
+// runs cases.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@
 
 namespace gpubench {
 
-/// Of a device that has fewer processors than the processes that share them.
+/// Property of a device that has fewer processors than processes that share them.
 inline constexpr const char* oversubscribed_property = "oversubscribed";
 
 /// When and how process 0 reports processes that have not answered its hello.
@@ -28,25 +28,23 @@ struct Greeting {
 
 class RemoteRanks {
  public:
-  /// `channels`: to the process of each rank, where serve_rank() answers; that of rank 0 may be a thread of this
-  /// process. They must outlive this and all that it opens. `own`: who this process is. `limit_s`: how long one may be
-  /// silent; 0: for ever. Throws BackendError that names the process where one is of another build, has other
-  /// libraries, or cannot open its device; UsageError where one has other settings; DeviceLost where one does not
-  /// answer.
+  /// `channels`: one to serve_rank() in the process of each rank; rank 0 may be a thread of this process. They must
+  /// outlive this and all that it opens. `own`: the hello of this process. `limit_s`: the longest silence of a process;
+  /// 0: no limit. Throws, naming the process: BackendError if its build or libraries differ, it cannot open its device,
+  /// or it shares a GPU; UsageError if its settings differ; DeviceLost if it does not answer.
   RemoteRanks(std::vector<Channel*> channels, const Hello& own, double limit_s, const Greeting& greeting = {});
 
   [[nodiscard]] int ranks() const { return static_cast<int>(processes_.size()); }
-  /// What differs between them and is worth a word: hosts, clocks, processors.
+  /// Differences that do not prevent a run: hosts, clocks, processors.
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
-  /// Where each of them is.
   [[nodiscard]] const std::vector<RankPlace>& places() const { return places_; }
 
-  /// The first `ranks` of them. Throws Unsupported where there are not so many.
+  /// The first `ranks` of them. Throws Unsupported if there are fewer.
   [[nodiscard]] RankSet open(int ranks);
 
-  /// Whether one is lost: nothing can be asked any more, and no process may be waited for.
+  /// Whether a process is lost: then no request is possible, and the caller must not wait for any process.
   [[nodiscard]] bool lost() const { return !watch_->lost().empty(); }
-  /// Ends serve_rank() in all of them, with this exit code.
+  /// Ends serve_rank() in all processes with this exit code.
   void end(int code);
 
  private:

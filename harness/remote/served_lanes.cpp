@@ -55,7 +55,7 @@ void ServedLanes::keep(std::exception_ptr failure) {
   if (!failure_) failure_ = std::move(failure);
 }
 
-// After a failure the steps go on being counted, and collectives are run: peers wait for them.
+// After a failed op, HostLanes still counts the steps and collectives still run: peers wait for them.
 void ServedLanes::compute(const LaneStep& step) {
   if (failed_) return;
   progress_.compute().begin(step.label);
@@ -80,7 +80,7 @@ void ServedLanes::communicate(const LaneStep& step, bool overlaps_compute) {
   progress_.communication().end();
 }
 
-// One lane alone needs nobody to wait for. Of the shortest collectives, every tenth of a microsecond counts.
+// A single lane skips HostLanes: its waits would lengthen the shortest collectives by tenths of a microsecond.
 void ServedLanes::run(const RankProgram& program) {
   if (program.compute.empty()) {
     for (const LaneStep& step : program.communication) communicate(step, program.overlaps_compute);
@@ -91,7 +91,7 @@ void ServedLanes::run(const RankProgram& program) {
   }
 }
 
-// The device lines up with its peers and takes the time. While the host waits for it, nobody can say what it is in.
+// The device aligns with its peers and takes the time. During the wait for it, the current op is unknown.
 double ServedLanes::time_on(RankQueues& queues, std::span<const ServedProgram* const> order) {
   const RankQueues::At at = [this](const std::string& label) { progress_.compute().begin(&label); };
   queues.begin();
@@ -120,7 +120,7 @@ double ServedLanes::time(Backend& backend, RankCollectives& collectives, std::sp
   }
   if (both) changed_.notify_all();
   std::chrono::duration<double, std::nano> elapsed{0.0};
-  progress_.compute().end();  // what was asked for; from here on its ops count
+  progress_.compute().end();  // of the request; from here on, the ops report progress
   try {
     if (align) {
       progress_.communication().begin(&lining_up);
@@ -130,7 +130,7 @@ double ServedLanes::time(Backend& backend, RankCollectives& collectives, std::sp
     const auto begin = std::chrono::steady_clock::now();
     for (const ServedProgram* one : order) run(one->program);
     elapsed = std::chrono::steady_clock::now() - begin;
-  } catch (...) {  // of align() alone
+  } catch (...) {  // from align(): lanes keep their exceptions
     keep(std::current_exception());
   }
   lanes_.finish();
@@ -153,7 +153,7 @@ void Answerer::beat() {
     try {
       channel_.send(message.bytes());
     } catch (const std::exception&) {
-      return;  // the thread that answers meets the same error, and tells
+      return;  // the answering thread meets the same error and reports it
     }
   }
 }

@@ -1,5 +1,5 @@
-// The lanes of a rank in the process that has it: an interval of programs that process 0 has sent, timed here; and what
-// the process says meanwhile.
+// The lanes of a rank in its own process: they run and time an interval of programs sent by process 0. Also the beats
+// that the process sends meanwhile.
 #pragma once
 
 #include <atomic>
@@ -20,15 +20,14 @@
 
 namespace gpubench {
 
-/// How far a process is: one thread at a time writes each of its two lanes, another reads both. No store waits for
-/// anything, since short ops are timed with it.
+/// Progress of a process: at most one thread writes each lane, another thread reads both. Stores must not block: they
+/// are inside the time of short ops.
 class WorkProgress {
  public:
-  /// One of the lanes.
   class Lane {
    public:
     void begin(const std::string* label) {
-      label_.store(label, std::memory_order_release);  // with its text
+      label_.store(label, std::memory_order_release);  // publishes its text
       busy_.store(true, std::memory_order_relaxed);
       step();
     }
@@ -46,7 +45,7 @@ class WorkProgress {
     std::atomic<std::uint64_t> steps_{0};
   };
 
-  /// The texts that a lane is given must live as long as this.
+  /// The labels must outlive this.
   [[nodiscard]] Lane& compute() { return compute_; }
   [[nodiscard]] Lane& communication() { return communication_; }
   [[nodiscard]] Heartbeat beat() const;
@@ -55,14 +54,13 @@ class WorkProgress {
   Lane compute_, communication_;
 };
 
-/// What a request of process 0 has bound here.
 struct ServedLaunch {
   Launch work;
-  const std::string* label = nullptr;  ///< lives as long as the server
+  const std::string* label = nullptr;  ///< owned by the server
   bool is_collective = false;
 };
 
-/// A rank's part of a sequence, with all that it points to.
+/// A rank's part of a sequence, and the launches it points to.
 struct ServedProgram {
   RankProgram program;
   std::vector<std::shared_ptr<const ServedLaunch>> held;
@@ -75,8 +73,9 @@ class ServedLanes {
   ServedLanes(const ServedLanes&) = delete;
   ServedLanes& operator=(const ServedLanes&) = delete;
 
-  /// Runs the programs one after the other: nanoseconds. `align`: once all ranks of the set are here; then a rank that
-  /// has queues runs them there. Throws what an op threw: of the host's own lanes after all collectives have been run.
+  /// Runs the programs one after the other; returns nanoseconds. `align`: starts when all ranks of the set have
+  /// arrived, on the rank's queues if it has them. Rethrows the exception of an op; on host lanes after all
+  /// collectives have run.
   [[nodiscard]] double time(Backend& backend, RankCollectives& collectives, std::span<const ServedProgram* const> order,
                             bool align);
 
@@ -92,18 +91,17 @@ class ServedLanes {
   HostLanes lanes_;
   Backend* backend_ = nullptr;  // of the interval
   RankCollectives* collectives_ = nullptr;
-  std::atomic<bool> failed_{false};   // an op: no other one is run
-  std::atomic<bool> cut_off_{false};  // a collective: no other one can be run
+  std::atomic<bool> failed_{false};   // an op failed: run no other one
+  std::atomic<bool> cut_off_{false};  // a collective failed: run no other one
   std::mutex mutex_;
   std::condition_variable changed_;
   std::exception_ptr failure_;  // the first
-  bool serving_ = false;        // the communication lane has an interval to do
+  bool serving_ = false;        // the communication lane is in an interval
   bool ending_ = false;
   std::thread communication_;  // last: uses all of the above
 };
 
-/// What a process answers, and that it is at work meanwhile: sends on behalf of two threads, one of which only beats
-/// while the other is at work.
+/// Sends answers, and beats from a second thread while a request is served.
 class Answerer {
  public:
   Answerer(Channel& channel, const WorkProgress& progress)
@@ -128,7 +126,7 @@ class Answerer {
     busy_ = false;
     channel_.send(message.bytes());
   }
-  /// The request has no answer.
+  /// Ends a request that has no answer.
   void skip_answer() {
     const std::lock_guard lock(mutex_);
     busy_ = false;

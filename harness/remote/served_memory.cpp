@@ -13,7 +13,7 @@ namespace {
 
 std::uint64_t expect_piece(std::uint64_t bytes) {
   if (bytes > max_piece_bytes)
-    throw MessageError(fmt::format("{} bytes are asked for at a time; at most {} can be", bytes, max_piece_bytes));
+    throw MessageError(fmt::format("{} bytes requested; the limit per message is {}", bytes, max_piece_bytes));
   return bytes;
 }
 
@@ -24,12 +24,12 @@ std::byte* ServedMemory::at(const Place& place, std::uint64_t bytes) {
   const Buffer& buffer = buffers_.at(place.buffer);
   if (place.offset > buffer.bytes() || bytes > buffer.bytes() - place.offset)
     throw MessageError(
-        fmt::format("{} bytes from {} on are asked for, of a buffer of {}", bytes, place.offset, buffer.bytes()));
+        fmt::format("{} bytes requested at offset {} of a buffer of {} bytes", bytes, place.offset, buffer.bytes()));
   return buffer.data() + place.offset;
 }
 
 std::byte* ServedMemory::mapped_address(const Place& place, std::uint64_t bytes) {
-  if (place.buffer == 0) throw MessageError("memory is asked for that is in no buffer");
+  if (place.buffer == 0) throw MessageError("requested memory is in no buffer");
   return at(place, bytes);
 }
 
@@ -63,7 +63,7 @@ void ServedMemory::act(Request request, Backend& device, MessageReader& message,
 
 void ServedMemory::runs(Backend& device, MessageReader& message, MessageWriter& answer) {
   const auto run = message.get<std::uint64_t>();
-  if (run > max_piece_bytes) throw MessageError("a run of bytes is longer than a message");
+  if (run > max_piece_bytes) throw MessageError("run of bytes is longer than a message may be");
   const std::vector<const std::byte*> from =
       message.list([&]() -> const std::byte* { return mapped_address(get_place(message), run); });
   std::vector<std::byte> bytes(expect_piece(run * from.size()));
@@ -74,9 +74,10 @@ void ServedMemory::runs(Backend& device, MessageReader& message, MessageWriter& 
 void ServedMemory::gather(Backend& device, const Place& place, MessageReader& message, MessageWriter& answer) {
   const auto run = message.get<std::uint64_t>();
   const std::vector<std::int64_t> offsets = message.numbers<std::int64_t>();
-  if (run > max_piece_bytes) throw MessageError("a run of bytes is longer than a message");
+  if (run > max_piece_bytes) throw MessageError("run of bytes is longer than a message may be");
   for (const std::int64_t offset : offsets) {
-    const std::uint64_t from = place.offset + static_cast<std::uint64_t>(offset);  // below 0 wraps, and is refused
+    const std::uint64_t from =
+        place.offset + static_cast<std::uint64_t>(offset);  // a negative sum wraps and is rejected
     (void)mapped_address({place.buffer, from}, run);
   }
   std::vector<std::byte> bytes(expect_piece(run * offsets.size()));
@@ -89,14 +90,15 @@ void ServedMemory::scan(Backend& device, const Place& place, MessageReader& mess
   RowView rows;
   for (std::int64_t* number : {&rows.rows, &rows.columns, &rows.stride}) *number = message.get<std::int64_t>();
   for (const std::int64_t number : {rows.rows, rows.columns, rows.stride}) {
-    if (number < 0 || number > max_tensor_bytes) throw MessageError("rows of a scan that cannot be");
+    if (number < 0 || number > max_tensor_bytes) throw MessageError("scan has invalid rows, columns or stride");
   }
   const double last = static_cast<double>(rows.rows) * static_cast<double>(std::max(rows.stride, rows.columns));
-  if (last > static_cast<double>(max_tensor_bytes)) throw MessageError("a scan of more than any tensor has");
+  if (last > static_cast<double>(max_tensor_bytes)) throw MessageError("scan covers more than the largest tensor");
   const std::int64_t span = rows.elements() == 0 ? 0 : (rows.rows - 1) * rows.stride + rows.columns;
   const std::byte* data = mapped_address(place, static_cast<std::uint64_t>(bytes_of(type, span)));
   const auto count = static_cast<std::size_t>(scan_chunks(rows.elements()));
-  if (count * sizeof(ChunkScan) > max_message_bytes) throw MessageError("a scan of more than a message can tell");
+  if (count * sizeof(ChunkScan) > max_message_bytes)
+    throw MessageError("results of the scan do not fit in one message");
   std::vector<ChunkScan> chunks(count);
   device.scan(chunks, data, type, rows);
   answer.put(std::as_bytes(std::span(chunks)));

@@ -1,5 +1,5 @@
-// The memory of a process that lends its device, as process 0 names it: buffers by number, places in them. Every place
-// that comes with a request is held against its buffer.
+// The buffers of a process that lends its device, by the numbers that process 0 uses. Every place in a request is
+// checked against the size of its buffer.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace gpubench {
 
-/// Things that the other side knows by number. No number is used twice.
+/// Objects known to the other side by number. Numbers are never reused.
 template <class Thing>
 class Numbered {
  public:
@@ -24,7 +24,7 @@ class Numbered {
   }
   [[nodiscard]] Thing& at(std::uint64_t number) {
     const auto found = objects_.find(number);
-    if (found == objects_.end()) throw MessageError("there is no " + what_ + " " + std::to_string(number) + " here");
+    if (found == objects_.end()) throw MessageError("no " + what_ + " " + std::to_string(number) + " exists");
     return found->second;
   }
   void drop(std::uint64_t number) { objects_.erase(number); }
@@ -40,13 +40,13 @@ class ServedMemory {
   [[nodiscard]] std::uint64_t add(Buffer buffer) { return buffers_.add(std::move(buffer)); }
   void drop(std::uint64_t number) { buffers_.drop(number); }
 
-  /// The address of `bytes` bytes from a place; null of none. Throws MessageError outside of a buffer.
+  /// The address of `bytes` bytes at a place; null for buffer 0. Throws MessageError for bytes outside a buffer.
   [[nodiscard]] std::byte* at(const Place& place, std::uint64_t bytes);
-  /// Does what a request about memory asks: write, read, runs, fill, copy, gather, scan or print. Throws MessageError.
+  /// Serves write, read, runs, fill, copy, gather, scan and print. Throws MessageError.
   void act(Request request, Backend& device, MessageReader& message, MessageWriter& answer);
 
  private:
-  /// Of what is sent or examined, which cannot be nowhere.
+  /// at(), but throws MessageError for buffer 0.
   [[nodiscard]] std::byte* mapped_address(const Place& place, std::uint64_t bytes);
   void runs(Backend& device, MessageReader& message, MessageWriter& answer);
   void gather(Backend& device, const Place& place, MessageReader& message, MessageWriter& answer);

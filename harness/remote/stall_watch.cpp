@@ -56,7 +56,7 @@ std::vector<int> StallWatch::culprits(Clock::time_point now) const {
     all.push_back(rank);
     if (!one.last.waits) at_work.push_back(rank);
   }
-  return at_work.empty() ? all : at_work;  // where all wait for each other, nobody knows for whom
+  return at_work.empty() ? all : at_work;  // if all wait, the culprit is unknown
 }
 
 void StallWatch::look(int rank, Clock::time_point now) {

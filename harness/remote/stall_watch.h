@@ -1,4 +1,4 @@
-// Whether processes that are at work come any further: which of them holds up the others, and which is not heard of.
+// Detects processes that are silent, or that hold up the others.
 #pragma once
 
 #include <chrono>
@@ -15,26 +15,25 @@ namespace gpubench {
 class StallWatch {
  public:
   using Clock = std::chrono::steady_clock;
-  /// `limit_s`: so long may a process be silent, and so long may all that are at work come no further; 0: for ever.
+  /// `limit_s`: limit of the silence of one process, and of the time without progress of all busy ones; 0: no limit.
   StallWatch(std::vector<std::string> names, double limit_s);
 
-  /// Rank `rank` was asked for something.
+  /// A request was sent to the rank.
   void begin(int rank);
   void heard(int rank, const Heartbeat& beat);
-  /// It has answered.
+  /// The rank has answered.
   void end(int rank);
 
-  /// Called again and again by who waits for the rank. Throws DeviceLost where one at work is not heard of, and where
-  /// nobody comes any further and this rank is to blame, since it is in no wait for a peer: "process 1 (pid 17 on b)
-  /// has come no further for 15 s, last in 'y'; rank 0 was waiting". After that every call throws RanksStopped.
+  /// To be called repeatedly during a wait for `rank`. Throws DeviceLost if any busy process is silent, or if no busy
+  /// process makes progress and `rank` is the first of the culprits. Every later call throws RanksStopped.
   void look(int rank, Clock::time_point now = Clock::now());
 
   [[nodiscard]] std::vector<int> waiting() const;
-  /// The names of those that have not answered what they were asked for, by rank.
+  /// Names of the processes that have not answered yet, by rank.
   [[nodiscard]] std::vector<std::string> at_work() const;
-  /// Why nothing can run any more; empty while it can.
+  /// Reason of the loss; empty: nothing lost.
   [[nodiscard]] std::string lost() const;
-  /// For an error that leaves a process in an unknown state. Keeps the first.
+  /// Records an error that leaves a process in an unknown state. Keeps the first.
   void lose(const std::string& why);
 
  private:
@@ -47,7 +46,7 @@ class StallWatch {
   };
   [[nodiscard]] bool older(Clock::time_point since, Clock::time_point now) const;
   [[nodiscard]] static std::string place_of(const Rank& rank);
-  /// The ranks that hold up the others; none while any of them comes further.
+  /// The busy ranks that wait for no peer, or all busy ones if all wait; none while any of them makes progress.
   [[nodiscard]] std::vector<int> culprits(Clock::time_point now) const;
 
   mutable std::mutex mutex_;
@@ -56,10 +55,10 @@ class StallWatch {
   std::string lost_;
 };
 
-/// Reports a wait that lasts too long while the waiting thread is inside a library, such as MPI_Init.
+/// Reports a long wait while the waiting thread is inside a library, such as in MPI_Init.
 class Alarm {
  public:
-  /// Calls `ring` once after `after_s`, on its own thread, unless it is destroyed before; 0: never.
+  /// Calls `ring` once after `after_s` on a separate thread, unless destroyed before; 0: never.
   Alarm(double after_s, std::function<void()> ring);
 
  private:

@@ -19,7 +19,7 @@ InNodes spread_of(const Cluster& cluster, const RankGroup& members) {
   return spread;
 }
 
-/// A collective is done when the last of its members' links is.
+/// A collective ends when its slowest member link has finished.
 double slowest_link(const Cluster& cluster, const RankGroup& members) {
   if (cluster.slow_links.empty()) return 1.0;
   double slowest = 0.0;
@@ -30,13 +30,13 @@ double slowest_link(const Cluster& cluster, const RankGroup& members) {
   return slowest;
 }
 
-/// What is in the way of a collective's bytes: the links of its ranks in their node, and to others.
+/// Seconds of a collective's bytes on the links within nodes and between nodes.
 struct Wire {
   double near_s = 0.0, far_s = 0.0;
   [[nodiscard]] double seconds() const { return std::max(near_s, far_s); }
 };
 
-/// Each rank has a message of its own for the others, and sends it by its own link.
+/// Whether each rank sends separate messages to the others through its own link.
 bool sends_distinct_messages(OpKind kind) { return kind == all_to_all_kind || exchanges_tokens(kind); }
 
 Wire wire_of(const Cluster& cluster, const InNodes& at, OpKind kind, const Cost& cost) {
@@ -46,20 +46,20 @@ Wire wire_of(const Cluster& cluster, const InNodes& at, OpKind kind, const Cost&
   }
   const double near_s = cost.bytes / cluster.node_bytes_per_s;
   if (at.nodes < 2.0) return {near_s, 0.0};
-  const double times = kind == all_reduce_kind ? 2.0 : 1.0;  // that each byte leaves its node
+  const double times = kind == all_reduce_kind ? 2.0 : 1.0;  // each byte leaves its node
   const double part = kind == broadcast_kind ? 1.0 : times * (at.nodes - 1.0) / at.nodes;
   const double links = sends_distinct_messages(kind) ? 1.0 : at.in_node;
   return {near_s, part * cost.message_bytes / (cluster.cluster_bytes_per_s * links)};
 }
 
-/// The uplinks that a collective uses, and the most ranks that send over one of them.
+/// The uplinks that a collective uses, and the maximum of ranks that send over one of them.
 struct Uplinks {
   std::vector<int> used;
   double ranks = 0.0;
 };
 
-// Rings, trees and direct sends use both directions alike. Of send_recv only pairs in two nodes count. A broadcast goes
-// from node to node, neither back into its first nor out of its last.
+// Rings, trees and direct sends use both directions equally. send_recv: only pairs in different nodes count. broadcast:
+// goes from node to node, neither into the first nor out of the last.
 Uplinks uplinks_of(const Cluster& cluster, const InNodes& at, const OpCall& call) {
   Uplinks uplinks;
   if (at.nodes < 2.0) return uplinks;

@@ -39,7 +39,7 @@ std::vector<std::size_t> SharedLinks::settle(double now) {
 }
 
 std::vector<std::size_t> SharedLinks::connected(std::vector<int>& crowded) {
-  constexpr double rounding = 1e-9;  // eight transfers that use an eighth each are no crowd
+  constexpr double rounding = 1e-9;  // the sum of eight eighths is not crowded
   ++settled_;
   std::vector<std::size_t> found;
   const auto visit = [&](Link& of) {
@@ -92,7 +92,7 @@ void SharedLinks::share_out(const std::vector<std::size_t>& transfers, const std
     for (const int number : crowded) {
       if (link(number).undecided > 0) least = std::min(least, each_gets(number));
     }
-    // Whoever asks for no more than that has it, and leaves more to the others.
+    // Transfers with a smaller demand get it, which leaves more for the others.
     bool any_modest = false;
     for (Transfer* const transfer : undecided) {
       if (transfer->demand > least) continue;

@@ -1,9 +1,6 @@
-// Links that several transfers use at the same time, in virtual time: a fluid in max-min fair shares (Bertsekas and
-// Gallager, "Data Networks", section 6.5.2).
-//
-// A transfer uses as much of each of its links as of the others, and alone its demand. Where links are crowded, the
-// shares of all grow alike until one has its demand, or a link is full, which settles those that are on it. Rates
-// change only when a transfer begins or ends, and only of those that crowded links connect with it.
+// Links shared by several transfers in virtual time: max-min fair fluid shares (Bertsekas and Gallager, "Data
+// Networks", section 6.5.2). A transfer has the same share of each of its links, at most its demand. Rates change only
+// when a transfer begins or ends, and only for transfers connected to it by crowded links.
 #pragma once
 
 #include <cstddef>
@@ -15,32 +12,32 @@ namespace gpubench {
 
 class SharedLinks {
  public:
-  /// `links`: numbers from 0, each once. `demand`: of each link, what the transfer uses while nothing slows it down:
-  /// above 0, to 1. `end_s`: when it then ends.
+  /// `links`: numbers from 0, each once. `demand`: share of each link without contention, in (0, 1]. `end_s`: the end
+  /// without contention.
   void begin(std::size_t transfer, std::vector<int> links, double demand, double end_s);
   void end(std::size_t transfer);
-  /// Once all that begin or end at `now` have done so. Returns the transfers whose end has changed.
+  /// Must be called after all begin() and end() of the time `now`. Returns the transfers whose end has changed.
   std::vector<std::size_t> settle(double now);
-  /// As long as no other begins or ends.
+  /// Valid until another transfer begins or ends.
   [[nodiscard]] double end_s(std::size_t transfer) const { return transfers_.at(transfer).end_s; }
 
  private:
   struct Transfer {
     std::vector<int> links;
     double demand = 1.0, end_s = 0.0;
-    double rate = 1.0;  // of that alone
+    double rate = 1.0;  // relative to no contention
     double share = 0.0;
-    std::uint64_t seen = 0;  // by which settle()
+    std::uint64_t seen = 0;  // number of the settle()
   };
   struct Link {
     std::vector<std::size_t> transfers{};
-    bool crowded = false;  // more is asked of it than it has
-    double free = 1.0;     // while shares are worked out, as is the next
-    int undecided = 0;
+    bool crowded = false;  // demand above 1
+    double free = 1.0;     // used in share_out()
+    int undecided = 0;     // used in share_out()
     std::uint64_t seen = 0;
   };
   [[nodiscard]] Link& link(int number) { return links_[static_cast<std::size_t>(number)]; }
-  /// Those that share crowded links with what has begun or ended, and with each other; `crowded`: these links.
+  /// The transfers connected by crowded links to those that began or ended; `crowded`: these links.
   std::vector<std::size_t> connected(std::vector<int>& crowded);
   void share_out(const std::vector<std::size_t>& transfers, const std::vector<int>& crowded);
   void decide(Transfer& transfer, double share);

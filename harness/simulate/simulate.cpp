@@ -17,10 +17,10 @@
 namespace gpubench {
 namespace {
 
-/// One lane of one rank: how far it has come.
+/// Progress of one lane of one rank.
 struct Lane {
   const std::vector<LaneStep>* steps = nullptr;
-  std::vector<double> ends{};  // of the steps that have begun
+  std::vector<double> ends{};  // end times of the steps begun so far
 
   [[nodiscard]] const LaneStep* next() const { return ends.size() < steps->size() ? &(*steps)[ends.size()] : nullptr; }
   [[nodiscard]] double free_s() const { return ends.empty() ? 0.0 : ends.back(); }
@@ -52,15 +52,15 @@ class Simulation {
   }
 
  private:
-  /// A collective between nodes that has begun.
+  /// A running collective between nodes.
   struct InFlight {
     double begin_s = 0.0;
     double cut_s = HUGE_VAL;
-    double event_s = 0.0;  ///< first when its bytes begin to flow, then when they have or can no more
+    double event_s = 0.0;  ///< begin of its bytes, then their end or the cut
     bool flows = false;
   };
 
-  // All that can begin before the next event: whatever else there is waits for a collective in flight.
+  // Begins all steps that do not wait for a collective in flight.
   void advance_all() {
     while (!todo_.empty()) {
       const int rank = todo_.front();
@@ -75,7 +75,7 @@ class Simulation {
     return of_group(program_.launches[launch]).op.members;
   }
 
-  /// When the step's lane may begin it; none while the other lane has not come so far.
+  /// Earliest begin of the step; nullopt: the other lane has not reached waits_for.
   [[nodiscard]] static std::optional<double> ready_s(const Lane& own, const Lane& other, const LaneStep& step) {
     if (other.ends.size() < step.waits_for) return std::nullopt;
     return step.waits_for == 0 ? own.free_s() : std::max(own.free_s(), other.ends[step.waits_for - 1]);
@@ -101,14 +101,14 @@ class Simulation {
     return true;
   }
 
-  /// Whether the rank comes to its next collective and finds all others there.
+  /// Whether the rank reaches its next collective as the last member.
   bool reaches_collective(int rank) {
     Lane& own = communication_[static_cast<std::size_t>(rank)];
     const LaneStep* const step = own.next();
     if (step == nullptr) return false;
     const std::size_t launch = launch_of(*step);
     std::map<int, double>& came = meetings_[launch];
-    if (came.contains(rank)) return false;  // and waits, or is in it
+    if (came.contains(rank)) return false;  // waits for others, or the collective runs
     const std::optional<double> ready = ready_s(own, compute_[static_cast<std::size_t>(rank)], *step);
     if (!ready || stops_before(rank, *ready)) return false;
     came.emplace(rank, *ready);
@@ -151,7 +151,7 @@ class Simulation {
     cuts_.erase(launch);
   }
 
-  // All that happens at the same time, before shares are worked out once.
+  // Processes all events of one time before the shares are computed.
   void next_event() {
     const double now = events_.begin()->first;
     while (!events_.empty() && events_.begin()->first == now) {
@@ -210,12 +210,12 @@ class Simulation {
   const Cluster& cluster_;
   std::unordered_map<const Launch*, std::size_t> launch_;
   std::vector<Lane> compute_, communication_;    // by rank
-  std::vector<std::map<int, double>> meetings_;  // by launch: members that have come, and when
-  std::deque<int> todo_;                         // ranks that may go on
+  std::vector<std::map<int, double>> meetings_;  // by launch: arrived member -> time
+  std::deque<int> todo_;                         // ranks that may advance
   SharedLinks links_;
   std::unordered_map<std::size_t, InFlight> in_flight_;
-  std::set<std::pair<double, std::size_t>> events_;     // one of each collective in flight
-  std::map<std::size_t, std::pair<int, double>> cuts_;  // by collective that has not ended: whose link, and when
+  std::set<std::pair<double, std::size_t>> events_;     // one per collective in flight
+  std::map<std::size_t, std::pair<int, double>> cuts_;  // unfinished collective -> rank of the cut link, time
   Simulated result_;
 };
 
@@ -224,7 +224,7 @@ class Simulation {
 SimulatedProgram lanes_of(const Program& program, const Cluster& cluster, const MeasuredOps& measured) {
   SimulatedProgram all;
   std::vector<int> timed;
-  int ranks = program.mesh().ranks();  // one, where a collective stands by itself
+  int ranks = program.mesh().ranks();  // 1 for a single collective
   for (int op = 0; op < static_cast<int>(program.ops().size()); ++op) {
     const OpCall& call = program.op(op);
     if (call.phase != Phase::timed) continue;

@@ -1,9 +1,8 @@
-// The programs of all ranks in virtual time: what each does when, without a device.
+// The programs of all ranks in virtual time, without a device.
 //
-// Ranks have the two lanes that real ones have (harness/run/rank_group.h, which makes them): steps in order, and waits
-// for the other lane where data flows. A collective begins when the last of its members has come to it. A rank is in
-// one collective at a time, so that its own links serve one; collectives of several nodes share these nodes' uplinks.
-// Nothing depends on this machine's time, so that the same program and cluster always give the same answer.
+// Ranks have the lanes of real ones (harness/run/rank_group.h): steps in order, with waits for the other lane. A
+// collective begins when its last member arrives. A rank is in one collective at a time; collectives between nodes
+// share uplinks. Results are deterministic.
 #pragma once
 
 #include <cstdint>
@@ -21,49 +20,47 @@
 
 namespace gpubench {
 
-/// A rank's run. Times in seconds from the start.
+/// Seconds of one rank.
 struct SimulatedRank {
   double end_s = 0.0;
-  double compute_s = 0.0;        ///< busy with its own ops
-  double communication_s = 0.0;  ///< in collectives, its waiting for others not counted
-  double contention_s = 0.0;     ///< of that, what they took longer than alone on their links
-  double waiting_s = 0.0;        ///< in collectives, for others to come
+  double compute_s = 0.0;        ///< in its own ops
+  double communication_s = 0.0;  ///< in collectives, without waiting_s
+  double contention_s = 0.0;     ///< part of communication_s caused by other collectives on the same links
+  double waiting_s = 0.0;        ///< for the other members of collectives
 };
 
-/// A lane that comes no further.
+/// A lane that cannot continue.
 struct StuckLane {
   int rank = 0;
-  std::string label;           ///< of the step that it is at
-  std::vector<int> awaited{};  ///< members of that collective that have not come
-  /// Where all have come: the member whose link was cut, and when. Neither: it waits for its other lane.
+  std::string label;           ///< of its current step
+  std::vector<int> awaited{};  ///< missing members of its collective
+  /// If all members have arrived: the rank of the cut link, and the time. Neither: the lane waits for the other lane.
   std::optional<std::pair<int, double>> cut{};
 };
 
 struct Simulated {
   std::vector<SimulatedRank> ranks;
   double end_s = 0.0;
-  /// Empty where all ranks end. Else all lanes that stand, ascending by rank.
-  std::vector<StuckLane> stuck;
-  std::vector<int> stopped;  ///< ranks that the cluster stops before their end
+  std::vector<StuckLane> stuck;  ///< ascending by rank
+  std::vector<int> stopped;      ///< ranks that Cluster::stops stopped before their end
 
-  /// Of the whole run, what the slowest rank's own ops don't explain.
+  /// Share of the run that is not compute of the busiest rank.
   [[nodiscard]] double exposed() const;
-  /// "ranks 0 to 7 are in 'bucket0' and wait for rank 3, which is in 'bucket1'"; empty where nothing is stuck.
+  /// "ranks 0, 1 in 'bucket0', waiting for rank 3, which stopped"; empty if no lane is stuck.
   [[nodiscard]] std::string stuck_reason() const;
 };
 
-/// What ranks run, and how long each step takes.
+/// Programs of all ranks with the time of each launch.
 struct SimulatedProgram {
-  std::vector<Launch> launches;  ///< what the steps of `ranks` point to
+  std::vector<Launch> launches;  ///< referenced by the steps of `ranks`
   std::vector<RankProgram> ranks;
-  std::vector<double> seconds;  ///< by launch; at a rank that is not slower than others, on links that no other uses
-  std::map<std::size_t, CollectiveTime> between_nodes{};  ///< by launch; the others leave uplinks alone
-  int measured = 0;  ///< of a rank's own ops, so many have a length that was measured
+  std::vector<double> seconds;                            ///< by launch, on a normal rank without contention
+  std::map<std::size_t, CollectiveTime> between_nodes{};  ///< by launch, for collectives that use uplinks
+  int measured = 0;                                       ///< number of compute ops with a measured time
 };
-/// Seconds by an op's label on one rank: those of "x" are those of "x@3".
+/// Seconds by the label of an op without its rank: "x" stands for "x@3".
 using MeasuredOps = std::map<std::string, double, std::less<>>;
-/// The timed ops of a program that holds all its ranks, at the lengths that were measured, else at the textbook's
-/// costs.
+/// The timed ops of a program of all ranks, with measured times, else with times from the textbook's costs.
 [[nodiscard]] SimulatedProgram lanes_of(const Program& program, const Cluster& cluster,
                                         const MeasuredOps& measured = {});
 

@@ -1,4 +1,4 @@
-// What a run shows: what its ops don't explain, and who stands where.
+// Results of a simulated run: exposed time and stuck lanes.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,7 +12,7 @@
 namespace gpubench {
 namespace {
 
-// "ranks 0, 1, 5"; of many the first and how many more.
+// "ranks 0, 1, 5"; of more than six: the first six "and 10 more".
 std::string ranks_text(std::span<const int> ranks) {
   constexpr std::size_t most = 6;
   const std::span<const int> first = ranks.first(std::min(most, ranks.size()));
@@ -32,9 +32,9 @@ std::string Simulated::stuck_reason() const {
   if (stuck.empty()) return "";
   struct Meeting {
     std::vector<int> came;
-    const StuckLane* lane = nullptr;  // of one of them
+    const StuckLane* lane = nullptr;  // one of the stuck lanes
   };
-  std::map<std::pair<bool, std::string_view>, Meeting> meetings;  // over cut links first: others wait for who is there
+  std::map<std::pair<bool, std::string_view>, Meeting> meetings;  // cut links first: they are the cause of the others
   for (const StuckLane& lane : stuck) {
     if (lane.awaited.empty() && !lane.cut) continue;
     Meeting& of = meetings[{!lane.cut, lane.label}];

@@ -1,6 +1,6 @@
-# Finds NCCL's header: NCCL_FOUND, NCCL_VERSION, target NCCL::headers, and NCCL::nccl where the library is there too.
+# Finds NCCL's header: NCCL_FOUND, NCCL_VERSION, target NCCL::headers, and NCCL::nccl if the library is found too.
 # Looks in NCCL_ROOT, the CUDA toolkit, the system's folders, and the folders of NVIDIA's Python wheels
-# (site-packages/nvidia/nccl), where the library has its version in its name only.
+# (site-packages/nvidia/nccl), which have only the versioned library name.
 include(NvidiaWheels)
 nvidia_places(nccl _nccl_hints)
 

@@ -1,5 +1,5 @@
-# RE2 (Debian's libre2-dev), as the target RE2::RE2. Debian 13's has a CMake package of its own, Debian 12's has none, and both
-# have the header and the library in the usual folders; what its header includes of Abseil (Debian 13) lies there as well.
+# RE2 (Debian's libre2-dev) as the target RE2::RE2. Only Debian 13's has a CMake package; both have header and library in the
+# usual folders, with the headers of Abseil that it includes.
 find_path(RE2_INCLUDE_DIR re2/re2.h)
 find_library(RE2_LIBRARY re2)
 mark_as_advanced(RE2_INCLUDE_DIR RE2_LIBRARY)

@@ -1,6 +1,6 @@
 # Finds cuDNN: cuDNN_FOUND, cuDNN_VERSION, target cuDNN::cudnn.
 # Looks in cuDNN_ROOT, the CUDA toolkit, the system's folders, and the folders of NVIDIA's Python wheels
-# (site-packages/nvidia/cudnn), where the library has its version in its name only.
+# (site-packages/nvidia/cudnn), which have only the versioned library name.
 include(NvidiaWheels)
 nvidia_places(cudnn _cudnn_hints)
 

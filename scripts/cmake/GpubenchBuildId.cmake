@@ -1,5 +1,5 @@
-# GPUBENCH_BUILD_ID: the same for program and module when they may pass C++ objects to each other, that is, when the
-# headers that both see, the compiler and its settings are the same.
+# GPUBENCH_BUILD_ID: a hash of shared headers, compiler and settings. Program and module with the same id may pass C++ objects
+# to each other.
 set(_id ${PROJECT_VERSION} ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_BUILD_TYPE} ${GPUBENCH_SANITIZE})
 file(GLOB _shared_headers ${CMAKE_SOURCE_DIR}/harness/core/*.h ${CMAKE_SOURCE_DIR}/reference/cuda/module.h
   ${CMAKE_SOURCE_DIR}/reference/mpi/module.h)

@@ -1,5 +1,5 @@
-# Compiles through ccache where it is installed and no other launcher is set: another clone or branch then compiles only what
-# differs. Paths are relative to the source folder, so that clones share results; so are those in the programs.
+# Compiles through ccache if it is installed and no other launcher is set. Paths, also in the programs, are relative to the
+# source folder, so that clones share results.
 find_program(GPUBENCH_CCACHE ccache)
 mark_as_advanced(GPUBENCH_CCACHE)
 add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=>")

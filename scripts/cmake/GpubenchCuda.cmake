@@ -1,6 +1,5 @@
-# GPUBENCH_CUDA: whether the CUDA backend is built, which needs nvcc, cuBLAS and cuDNN and takes minutes. Without NCCL's
-# header it has one GPU only. Enables CMake's CUDA language.
-# Not under a sanitizer, which would see the host's side only, at the cost of compiling every kernel once more.
+# GPUBENCH_CUDA: whether the CUDA backend is built. It needs nvcc, cuBLAS and cuDNN; without NCCL's header it uses one GPU.
+# Enables CMake's CUDA language. Off under sanitizers: they see host code only, and every kernel would be compiled again.
 set(GPUBENCH_CUDA OFF)
 set(GPUBENCH_CUDA_MODULE AUTO CACHE STRING "The CUDA backend: ON, OFF, or AUTO: where a GPU's driver runs")
 set_property(CACHE GPUBENCH_CUDA_MODULE PROPERTY STRINGS AUTO ON OFF)
@@ -11,13 +10,13 @@ if(GPUBENCH_CUDA_MODULE STREQUAL "AUTO" AND NOT EXISTS /proc/driver/nvidia/versi
   message(STATUS "gpubench: no GPU driver runs here, so no CUDA backend (-DGPUBENCH_CUDA_MODULE=ON builds it)")
   return()
 endif()
-# Where it was asked for, a missing toolkit is an error; elsewhere it is said.
+# A missing toolkit is an error with ON, else a message.
 set(_missing_toolkit STATUS)
 if(GPUBENCH_CUDA_MODULE STREQUAL "ON")
   set(_missing_toolkit FATAL_ERROR)
 endif()
 include(CheckLanguage)
-set(_wheels ${CMAKE_SOURCE_DIR}/.cuda/nvidia)  # where scripts/bootstrap --cuda puts NVIDIA's
+set(_wheels ${CMAKE_SOURCE_DIR}/.cuda/nvidia)  # folder of scripts/bootstrap --cuda
 if(EXISTS ${_wheels}/cu13/.complete AND NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
   set(CMAKE_CUDA_COMPILER ${_wheels}/cu13/bin/nvcc)
   set(CUDAToolkit_ROOT ${_wheels}/cu13)
@@ -25,7 +24,7 @@ else()
   check_language(CUDA)
 endif()
 if(CMAKE_CUDA_COMPILER)
-  # CMake 3.25 as Debian 12 has it speaks of this target whether or not it is there; toolkits of today lack it.
+  # CMake 3.25 (Debian 12) refers to this target unconditionally; current toolkits lack it.
   if(CMAKE_VERSION VERSION_LESS 3.26 AND NOT TARGET CUDA::nvToolsExt)
     add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
   endif()
@@ -44,7 +43,7 @@ set(GPUBENCH_CUDA ON)
 if(NOT NCCL_FOUND)
   message(STATUS "gpubench: no NCCL 2.22 or newer, so one GPU at a time")
 endif()
-# Each kind of GPU costs two minutes of compiling: this machine's alone, else Hopper's. scripts/package names them all.
+# Each architecture takes two minutes to compile: default is this machine's, else Hopper. scripts/package sets all.
 set(_architecture 90)
 execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader OUTPUT_VARIABLE _capability ERROR_QUIET)
 if(_capability MATCHES "^([0-9]+)\\.([0-9])")
@@ -54,7 +53,7 @@ set(GPUBENCH_CUDA_ARCHITECTURES ${_architecture} CACHE STRING
   "Native code for these GPUs; those without -real get PTX as well, for what comes later")
 set(CMAKE_CUDA_ARCHITECTURES ${GPUBENCH_CUDA_ARCHITECTURES})
 enable_language(CUDA)
-if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc has C++20
+if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know C++20 of nvcc
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
 endif()

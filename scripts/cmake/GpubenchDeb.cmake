@@ -1,5 +1,5 @@
-# `cpack -G DEB` in the build folder, as scripts/package --deb calls it: a Debian package of the program. It bundles no
-# library: dpkg-shlibdeps finds the packages of those that the program was linked with, so it fits the release it was made on.
+# `cpack -G DEB` in the build folder, for scripts/package --deb: a Debian package of the program. It bundles no libraries:
+# dpkg-shlibdeps adds dependencies on their packages, so it fits the Debian release it was built on.
 set(CPACK_GENERATOR DEB)
 set(CPACK_INSTALL_CMAKE_PROJECTS "${CMAKE_BINARY_DIR};gpubench;program;/")
 set(CPACK_STRIP_FILES ON)
@@ -14,7 +14,7 @@ set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-if(GPUBENCH_CUDA)  # which belong to no package where they are from Python wheels, but must be found
+if(GPUBENCH_CUDA)  # libraries from Python wheels belong to no package, but must be found
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${nvidia_folders})
   set(CPACK_DEBIAN_PACKAGE_SUGGESTS 
     "libcublas-${CUDAToolkit_VERSION_MAJOR}-${CUDAToolkit_VERSION_MINOR}, libcudnn9-cuda-${CUDAToolkit_VERSION_MAJOR}")

@@ -1,20 +1,19 @@
-# What `cmake --install` lays out, in a folder that can be moved, by component:
-#   program    bin/gpubench; the CUDA module in lib/; in share/ the manual page and the completion of shells, which the program
-#              writes itself, the schemas and the licences of what is compiled in
-#              and for implementations under test: include/gpubench/implementation.h, and gpubench::implementation of
-#              find_package(gpubench)
+# Components of `cmake --install`, in a relocatable folder:
+#   program    bin/gpubench; the CUDA module in lib/; in share/ the manual page and shell completions, which the program
+#              writes, the schemas and the licenses of compiled-in code; for implementations under test:
+#              include/gpubench/implementation.h, and gpubench::implementation of find_package(gpubench)
 #   libraries  lib/: every library that the program needs except the C and C++ libraries and NVIDIA's
-#   mpi        lib/: the modules that join processes, for the MPI that they were built with, which is the other machine's own
+#   mpi        lib/: the MPI modules; MPI itself is not installed
 #   gpu_tests  tests/: the tests that need a GPU
-#   python     what the wheel is made of (harness/python/pyproject.toml): the package's program, library and all that they need
-# scripts/package packs all of it; the .deb (GpubenchDeb) the program alone, and names the libraries' packages.
+#   python     content of the wheel (harness/python/pyproject.toml): program, library and the libraries they need
+# scripts/package packs all of it; the .deb (GpubenchDeb) has only the program and depends on the libraries' packages.
 if(GPUBENCH_SANITIZE)
   return()
 endif()
 
-# DT_RPATH and not the newer DT_RUNPATH: it also counts for what libraries from lib/ need themselves, and it comes before
-# LD_LIBRARY_PATH, so that no other copy of them slips in. The program has it in the build tree too: were CMake to put it in
-# when installing, it would keep the room with an empty entry, which means the current folder.
+# DT_RPATH, not the newer DT_RUNPATH: it applies also to dependencies of libraries in lib/, and takes precedence over
+# LD_LIBRARY_PATH. The program has it in the build tree too: if CMake inserted it on install, it would reserve the space by an
+# empty entry, which means the current folder.
 target_link_options(gpubench PRIVATE -Wl,--disable-new-dtags)
 set_target_properties(gpubench PROPERTIES INSTALL_RPATH "$ORIGIN/../lib" BUILD_WITH_INSTALL_RPATH ON)
 install(TARGETS gpubench RUNTIME_DEPENDENCY_SET gpubench_libraries RUNTIME DESTINATION bin COMPONENT program)
@@ -42,9 +41,9 @@ install(FILES ${CMAKE_BINARY_DIR}/gpubench-config-version.cmake DESTINATION lib/
 install(FILES LICENSE CITATION.cff DESTINATION share/doc/gpubench COMPONENT program)
 install(FILES scripts/cmake/debian_copyright DESTINATION share/doc/gpubench RENAME copyright COMPONENT program)
 install(DIRECTORY results/schema DESTINATION share/gpubench COMPONENT program FILES_MATCHING PATTERN *.json)
-foreach(package IN ITEMS libboost-dev libcli11-dev nlohmann-json3-dev)  # headers: compiled in, so their notices come along
+foreach(package IN ITEMS libboost-dev libcli11-dev nlohmann-json3-dev)  # compiled-in headers need their notices
   install(FILES /usr/share/doc/${package}/copyright DESTINATION share/doc/gpubench/licences RENAME ${package}
-    COMPONENT program OPTIONAL)  # elsewhere than on Debian they lie elsewhere
+    COMPONENT program OPTIONAL)  # Debian's folders
 endforeach()
 
 foreach(library IN LISTS GPUBENCH_MPI_LIBRARIES)
@@ -61,9 +60,9 @@ if(GPUBENCH_CUDA)
     list(APPEND nvidia_folders ${folder})
   endforeach()
   list(REMOVE_DUPLICATES nvidia_folders)
-  # In the build tree these look for NVIDIA's libraries in the folders where CMake found them. Not by CMake's own way from there
-  # to the RPATH of the install: it ends the one of the build tree with a separator. The slash at the end does what that is
-  # for, it keeps the linker from storing a symbol's name as the end of this text; and there must be room for the other text.
+  # In the build tree these search NVIDIA's libraries where CMake found them. CMake's own replacement on install would end the
+  # RPATH of the build tree with a separator. The final slash replaces it: it keeps the linker from sharing the end of this
+  # text with a symbol's name. The text must be long enough for the installed RPATH.
   list(JOIN nvidia_folders ":" build_rpath)
   string(APPEND build_rpath "/")
   set(install_rpath "$ORIGIN/../lib")
@@ -97,8 +96,8 @@ if(gpu_tests)
   endif()
 endif()
 
-# The C library must be the system's, and the C++ library that is made for it: Debian 12's asks for glibc 2.36, all else here
-# for 2.34. The driver's and NVIDIA's libraries come with the driver, a toolkit or Python wheels.
+# The C and C++ libraries must be the system's: Debian 12's C++ library needs glibc 2.36, everything else only 2.34. NVIDIA's
+# libraries come with the driver, a toolkit or Python wheels.
 set(never_bundled "^(libc|libm|libdl|librt|libpthread|ld-linux-.*|libstdc\\+\\+|libgcc_s)\\.so"
   "^lib(cuda|cudart|cublas.*|cudnn.*|nccl|nvrtc.*|nvidia-.*)\\.so")
 install(RUNTIME_DEPENDENCY_SET gpubench_libraries PRE_EXCLUDE_REGEXES ${never_bundled}

@@ -1,6 +1,5 @@
-# GPUBENCH_MPI_LIBRARIES: those of openmpi and mpich for which a module is built that joins processes: where their compilers say
-# what a program needs. The module of one cannot join processes that the other's launcher started, so each has its own.
-# Not under a sanitizer: neither library is made for one.
+# GPUBENCH_MPI_LIBRARIES: the MPI libraries (openmpi, mpich) for which a module is built, with the flags of their compiler
+# wrappers. A module joins only processes started by its own launcher. Off under sanitizers, which neither library supports.
 set(GPUBENCH_MPI_LIBRARIES "")
 set(GPUBENCH_MPI_MODULES AUTO CACHE STRING "Ranks in several processes by MPI: ON, OFF, or AUTO: by whatever MPI is installed")
 set_property(CACHE GPUBENCH_MPI_MODULES PROPERTY STRINGS AUTO ON OFF)
@@ -9,7 +8,7 @@ if(GPUBENCH_SANITIZE OR GPUBENCH_MPI_MODULES STREQUAL "OFF")
 endif()
 foreach(_kind IN ITEMS openmpi mpich)
   unset(_compiler)
-  find_program(_compiler NAMES mpicc.${_kind} mpicc NO_CACHE)  # asked anew each time: one may have been installed since
+  find_program(_compiler NAMES mpicc.${_kind} mpicc NO_CACHE)  # not cached: MPI may be installed later
   if(NOT _compiler)
     continue()
   endif()
@@ -20,7 +19,7 @@ foreach(_kind IN ITEMS openmpi mpich)
   list(TRANSFORM _includes REPLACE "^-I" "")
   set(_links ${_words})
   list(FILTER _links INCLUDE REGEX "^-[Ll]")
-  # A plain mpicc may be of either: what it is, its header says.
+  # A plain mpicc may be of either library; its header decides.
   unset(_header)
   find_file(_header mpi.h PATHS ${_includes} NO_DEFAULT_PATH NO_CACHE)
   set(_mark MPICH_VERSION)

@@ -1,6 +1,6 @@
 # gpubench_revision(<target>): adds to a program the source that says which revision it was built from (harness/cli/program.h).
-# Written anew when a commit is made or a tracked file changes, and then only where the answer differs, so that a commit
-# costs the compiling of one line. Without git, and in a tarball of `git archive`, see write_revision.cmake.
+# Updated after a commit or a change of a tracked file, and written only if it differs, so that a commit recompiles one line.
+# For trees without git and tarballs of `git archive`, see write_revision.cmake.
 find_package(Git QUIET)
 
 function(gpubench_revision target)

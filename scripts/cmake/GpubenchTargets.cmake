@@ -1,43 +1,42 @@
-# gpubench_library(), gpubench_test() and the compile flags that all of gpubench shares.
+# gpubench_library(), gpubench_test() and the shared compile flags.
 
 add_library(gpubench_flags INTERFACE)
 target_compile_features(gpubench_flags INTERFACE cxx_std_20)
 target_include_directories(gpubench_flags INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_options(gpubench_flags INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion
   -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-qual)
-# In a unity build a name of one file is no news to the next, and the anonymous namespace of a file is not a header's.
+# Unity builds put several files into one translation unit: -Wshadow and -Wsubobject-linkage would warn falsely.
 if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(gpubench_flags INTERFACE -Wshadow=local -Wno-subobject-linkage)
 elseif(NOT CMAKE_UNITY_BUILD)
   target_compile_options(gpubench_flags INTERFACE -Wshadow)
 endif()
-# Optimized code of g++ is warned of falsely where it inlines std::string and std::vector (GCC bugs 105651, 105562, 105593).
+# False warnings of optimizing g++ on inlined std::string and std::vector (GCC bugs 105651, 105562, 105593).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(gpubench_flags INTERFACE -Wno-restrict -Wno-maybe-uninitialized)
-else()  # g++ has pragmas of its own
+else()  # pragmas of g++
   target_compile_options(gpubench_flags INTERFACE -Wno-unknown-pragmas)
 endif()
-# What is only tested is linked by lld where it is there: in a fifth of the time that GNU ld takes, which has a minute of it.
-# (A cross compiler looks for a linker of its own.)
+# Tests are linked by lld if installed: it takes a fifth of GNU ld's minute. A cross compiler has its own linker.
 if(NOT CMAKE_CROSSCOMPILING)
   find_program(GPUBENCH_LLD ld.lld)
   mark_as_advanced(GPUBENCH_LLD)
 endif()
 if(GPUBENCH_SANITIZE)
-  # What undefined behaviour is found ends the program: else it is a line that nobody reads.
+  # Undefined behavior must end the program: a line of output would go unnoticed.
   target_compile_options(gpubench_flags INTERFACE -fsanitize=${GPUBENCH_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
   target_link_options(gpubench_flags INTERFACE -fsanitize=${GPUBENCH_SANITIZE})
   if(GPUBENCH_LLD)
     target_link_options(gpubench_flags INTERFACE -fuse-ld=lld)
   endif()
-  if(GPUBENCH_SANITIZE MATCHES "address")  # which sees what these do, at a tenth of the time that compiling takes
+  if(GPUBENCH_SANITIZE MATCHES "address")  # AddressSanitizer finds what these find; they cost a tenth of the compile time
     target_compile_options(gpubench_flags INTERFACE -fno-sanitize=null,object-size,vptr)
   endif()
   target_compile_definitions(gpubench_flags INTERFACE GPUBENCH_SANITIZED=1)
 endif()
 
-# -O0 under sanitizers, `release_level` in the release build. Only what computes is optimized in full: the rest compiles in half of
-# the time without (sanitizers, tests), in two thirds of it with -O1 (the program).
+# -O0 under sanitizers, `release_level` in the release build. Only computing code is fully optimized: the rest compiles in half
+# of the time at -O0 (sanitizers, tests), in two thirds at -O1 (the program).
 function(gpubench_optimization name release_level)
   if(GPUBENCH_SANITIZE)
     target_compile_options(${name} PRIVATE -O0)
@@ -50,7 +49,7 @@ function(gpubench_optimization name release_level)
 endfunction()
 
 # gpubench_library(<name> SOURCES ... LINK ... [PUBLIC_LINK ...] [HARDLY_COMPUTES] [UNITY_BATCH n]): a part of the program.
-# LINK is PRIVATE on purpose: a part sees only what it names (harness/README.md: what may include what).
+# LINK is PRIVATE, so that a part sees only libraries that it names (harness/README.md: what may include what).
 function(gpubench_library name)
   cmake_parse_arguments(ARG "HARDLY_COMPUTES" "UNITY_BATCH" "SOURCES;LINK;PUBLIC_LINK" ${ARGN})
   if(NOT ARG_SOURCES)
@@ -103,10 +102,10 @@ std::span<const @ARG_TYPE@> @table@() {
   set(${table}_sources ${sources} PARENT_SCOPE)
 endfunction()
 
-# What the release build has only under `scripts/test --full`: the benchmarks, and each header compiled alone.
+# Built only by `scripts/test --full`: the benchmarks, and each header alone.
 add_custom_target(full)
 
-# gpubench_bench(<name> SOURCES ... LINK ...): a benchmark of the harness or of own kernels. Not built unless asked for.
+# gpubench_bench(<name> SOURCES ... LINK ...): a benchmark of the harness or of gpubench's kernels. Excluded from `all`.
 function(gpubench_bench name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} EXCLUDE_FROM_ALL ${ARG_SOURCES})
@@ -115,25 +114,24 @@ function(gpubench_bench name)
   add_dependencies(full ${name})
 endfunction()
 
-# What `ctest -L smoke` and `-L threads` need: all that the sanitizer builds make.
+# Programs of `ctest -L smoke` and `-L threads`: the targets of the sanitizer builds.
 add_custom_target(smoke_tests)
 add_custom_target(threads_tests)
-# What `ctest -L gpu` (multi_gpu among them) needs: these go into the package, to be run where there is a GPU.
+# Programs of `ctest -L gpu`, including multi_gpu: part of the package, to run on a machine with a GPU.
 add_custom_target(gpu_tests)
 
-# What nearly every test reads, compiled once for all: a quarter of the time that compiling the tests takes. Only for unity builds,
-# so that `debug` sees what a test forgets to include; and for g++, since CMake names such a file by the compiler of C where a
-# folder has enabled that.
+# Precompiles headers common to nearly all tests, a quarter of the tests' compile time. Only in unity builds, so that `debug`
+# finds missing includes, and only for g++: in folders that enable C, CMake names such a file by the C compiler.
 function(gpubench_share_test_headers name)
   if(NOT CMAKE_UNITY_BUILD OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     return()
   endif()
   if(NOT TARGET gpubench_test_headers)
     file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/tests/test_headers.cpp CONTENT "")
-    add_executable(gpubench_test_headers EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/tests/test_headers.cpp)  # a program, as tests are: -fPIE
+    add_executable(gpubench_test_headers EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/tests/test_headers.cpp)  # a program, for -fPIE as in tests
     target_link_libraries(gpubench_test_headers PRIVATE gpubench_flags GTest::gmock GTest::gtest_main)
     gpubench_optimization(gpubench_test_headers -O0)
-    target_compile_options(gpubench_test_headers PRIVATE -fpch-preprocess)  # ccache asks for it
+    target_compile_options(gpubench_test_headers PRIVATE -fpch-preprocess)  # needed by ccache
     target_precompile_headers(gpubench_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>
       <algorithm> <filesystem> <fstream> <functional> <map> <memory> <optional> <set> <span> <string> <vector>)
   endif()
@@ -141,13 +139,13 @@ function(gpubench_share_test_headers name)
   target_precompile_headers(${name} REUSE_FROM gpubench_test_headers)
 endfunction()
 
-# gpubench_turn(<name> COMMAND ...): a test that is too slow for every run: scripts/test --full chooses three of them by the commit.
+# gpubench_turn(<name> COMMAND ...): a test that is too slow for every run; scripts/test --full chooses three by the commit.
 function(gpubench_turn name)
   add_test(NAME ${name} CONFIGURATIONS trials ${ARGN})
   set_tests_properties(${name} PROPERTIES LABELS turn TIMEOUT 900 COST 60 SKIP_RETURN_CODE 77)
 endfunction()
 
-# gpubench_turns(<program> <pattern> ...): one for each --gtest_filter; their names are in turn_tests.
+# gpubench_turns(<program> <pattern> ...): one test for each --gtest_filter; sets turn_tests to their names.
 function(gpubench_turns program)
   set(turn_tests "")
   foreach(pattern IN LISTS ARGN)
@@ -158,19 +156,18 @@ function(gpubench_turns program)
   set(turn_tests ${turn_tests} PARENT_SCOPE)
 endfunction()
 
-# gpubench_test_paths(<name>=<path> ...): defines what tests/paths.h declares. Not a compile definition, which would make a
-# source another one in each clone, for ccache too.
+# gpubench_test_paths(<name>=<path> ...): defines paths declared in tests/paths.h. Not as compile definitions: they would
+# differ between clones and defeat ccache.
 function(gpubench_test_paths)
   set_property(GLOBAL APPEND PROPERTY GPUBENCH_TEST_PATHS ${ARGN})
 endfunction()
 
 # gpubench_test(<name> SOURCES ... LINK ... [LABEL label] [OPTIMIZED] [UNITY_BATCH n] [PROCESSORS n] [TURNS pattern ...]):
-# a GoogleTest program whose tests CTest runs one by one, each with PROCESSORS reserved for it (default: 1). A program takes
-# seconds to link and a source two to read its headers, so a folder's tests are one program, and in a unity build UNITY_BATCH
-# of its sources are compiled at a time (default: all). Its own sources are not optimized, which is enough for all but
-# OPTIMIZED ones. One label: gtest_discover_tests loses a second; ctest searches in it, and so finds unit_cuda by both words
-# (default: unit). Each of TURNS is a --gtest_filter of tests that are too slow for every run: one test of CTest, labelled
-# `turn` (scripts/test).
+# a GoogleTest program whose tests CTest runs one by one, with PROCESSORS reserved for each (default: 1). One program per
+# folder, since linking takes seconds; a unity build compiles UNITY_BATCH sources at a time (default: all), since reading
+# headers takes two seconds per source. Its sources are optimized only with OPTIMIZED. Only one LABEL (default: unit):
+# gtest_discover_tests loses a second one; ctest -L finds unit_cuda by both words. Each of TURNS is a --gtest_filter of tests
+# that are too slow for every run, and becomes one CTest test labeled `turn` (scripts/test).
 function(gpubench_test name)
   cmake_parse_arguments(ARG "OPTIMIZED" "LABEL;TIMEOUT;UNITY_BATCH;PROCESSORS" "SOURCES;LINK;TURNS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -188,7 +185,7 @@ function(gpubench_test name)
     endif()
   else()
     gpubench_optimization(${name} -O0)
-    if(NOT "OpenMP::OpenMP_CXX" IN_LIST ARG_LINK)  # whose _OPENMP the others have not
+    if(NOT "OpenMP::OpenMP_CXX" IN_LIST ARG_LINK)  # these define _OPENMP, which the shared headers lack
       gpubench_share_test_headers(${name})
     endif()
   endif()

@@ -1,5 +1,5 @@
-# nvidia_places(<package> <result>): where a library of NVIDIA's may lie besides the system's folders: the CUDA toolkit, and
-# the folders of its Python wheels (site-packages/nvidia/<package>), where a library has its version in its name only.
+# nvidia_places(<package> <result>): folders of a library of NVIDIA besides the system's: the CUDA toolkit, and Python wheels
+# (site-packages/nvidia/<package>), which have only the versioned library name.
 function(nvidia_places package result)
   set(_places)
   if(CUDAToolkit_FOUND)

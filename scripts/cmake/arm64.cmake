@@ -1,4 +1,4 @@
-# For CMake's preset `arm64`: compilers, and the libraries of arm64 that scripts/cross has unpacked.
+# Toolchain of CMake's preset `arm64`: compilers, and the arm64 libraries unpacked by scripts/cross.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)

@@ -1,10 +1,10 @@
 # cmake -DOUTPUT=revision.cpp -DSOURCE=<tree> -DGIT=<git or empty> -P write_revision.cmake
-# Writes what `git describe` says of the tree ("30d45bb0a1b2", with "-dirty" where tracked files differ from it), else what
-# `git archive` put into archived_revision, else nothing; and the files that the answer depends on, as OUTPUT.d.
+# Writes the revision of `git describe` ("30d45bb0a1b2", "-dirty" if tracked files differ), else that of `git archive` in
+# archived_revision, else an empty one; and OUTPUT.d with the files it depends on.
 set(revision "")
 set(dependencies "")
-set(ENV{GIT_OPTIONAL_LOCKS} 0)  # a git command of the user at the same time finds no lock
-foreach(variable GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE)  # set in hooks, of whichever repository
+set(ENV{GIT_OPTIONAL_LOCKS} 0)  # do not lock out a git command of the user
+foreach(variable GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE)  # hooks set them, possibly for another repository
   unset(ENV{${variable}})
 endforeach()
 
@@ -19,7 +19,7 @@ function(ask_git result)
   endif()
 endfunction()
 
-# A tarball may have been unpacked inside some other repository, whose revision says nothing about this tree.
+# An unpacked tarball may lie inside another repository, whose revision must not be used.
 ask_git(top rev-parse --show-toplevel)
 file(REAL_PATH ${SOURCE} tree)
 if(top)

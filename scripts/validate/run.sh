@@ -1,21 +1,21 @@
-# What the stages of scripts/validate-gpu share: time limits, the record of each stage, summary.txt, the archive.
+# Shared by the stages of scripts/validate-gpu: time limits, the record of each stage, summary.txt, the archive.
 # Sourced; needs a POSIX shell, timeout, tar and gzip. Global: out, archive, began, deadline, budget, only, rehearse, and
-# budgeted: of how many seconds a stage's limit is its share.
+# budgeted: the sum in seconds to which the stages' limits refer.
 
-most_archive_bytes=${GPUBENCH_MOST_ARCHIVE_BYTES:-16777216}  # the variable is for the tests
+most_archive_bytes=${GPUBENCH_MOST_ARCHIVE_BYTES:-16777216}  # the variable is for tests
 most_log_bytes=8388608
 unreached='' child='' name='' stage_end=0 share_end=0
-whole=''  # a number: stages are not run, their limits are added to it
+whole=''  # if a number, stages only add their limits to it
 
 now() { date +%s; }
 
 gpu_seen() { nvidia-smi -L 2>/dev/null | grep -q '^GPU ' || [ -e /dev/nvidia0 ]; }
 
-# share N: the next command has an N-th of what is left of the stage.
+# share N: limits the next command to an N-th of the stage's remaining time.
 share() { share_end=$(($(now) + (stage_end - $(now)) / $1)); }
 
-# limited LOG COMMAND...: appends its output to $out/LOG; gives its exit code, or 124 when it was stopped at the stage's end
-# or its share's. It is asked to end a little before, so that it can write down what it has, and killed at the end.
+# limited LOG COMMAND...: appends the output to $out/LOG. Returns the exit code, or 124 if it was stopped at the limit of the
+# stage or share. Sends SIGTERM before the limit, so that the command can write its report, and SIGKILL at the limit.
 limited() {
   log=$1
   shift
@@ -26,17 +26,17 @@ limited() {
   [ "$left" -gt 0 ] || return 124
   writing=$((left < 12 ? (left + 3) / 4 : 3))
   timeout -k "$writing" "$((left - writing > 0 ? left - writing : 1))" "$@" >>"$out/$log" 2>&1 &
-  child=$!  # in the background, so that a signal to this script is not held up until the command ends
+  child=$!  # in the background, so that signals to this script are handled at once
   wait "$child"
   code=$?
   child=
   shorten "$out/$log"
-  [ $code -ne 137 ] || [ "$(now)" -lt $((end - 1)) ] || code=124  # killed: it outlived the request to end
+  [ $code -ne 137 ] || [ "$(now)" -lt $((end - 1)) ] || code=124  # killed: it ignored SIGTERM
   echo "exit code $code: $*" >>"$out/exit-codes.txt"
   return $code
 }
 
-# gtest_xml LOG XML PROGRAM: what the log of a GoogleTest program says that ended before it wrote its XML.
+# gtest_xml LOG XML PROGRAM: writes XML from the log of a GoogleTest program that ended before it wrote its XML.
 gtest_xml() {
   [ ! -s "$2" ] && [ -s "$1" ] || return 0
   awk -v program="$3" '
@@ -53,7 +53,7 @@ gtest_xml() {
     }' "$1" >"$2"
 }
 
-# A log beyond 8 MiB keeps its first 2 and last 4.
+# A log above 8 MiB keeps its first 2 MiB and last 4 MiB.
 shorten() {
   bytes=$(wc -c <"$1")
   [ "$bytes" -gt "$most_log_bytes" ] || return 0
@@ -61,7 +61,7 @@ shorten() {
   mv "$1.short" "$1"
 }
 
-# worse STATUS [WORDS]: what the stage says of itself at the end; fail outweighs cut, cut outweighs skip and pass.
+# worse STATUS [WORDS]: updates the result of the stage; fail outweighs cut, cut outweighs skip and pass.
 worse() {
   case $status/$1 in fail/* | cut/skip | cut/pass) ;; *) status=$1 ;; esac
   [ -z "${2:-}" ] || words=${words:+$words; }$2
@@ -73,7 +73,7 @@ wanted() {
   return 1
 }
 
-# stage NAME LIMIT COMMAND...: runs it if there is time, records what came of it and refreshes summary and archive.
+# stage NAME LIMIT COMMAND...: runs the command if there is time, records the result, updates summary and archive.
 stage() {
   wanted "$1" || return 0
   if [ -n "$whole" ]; then
@@ -115,16 +115,16 @@ summarize() {
   } >"$out/summary.txt"
 }
 
-# The files of the archive: logs that were left out stay out.
+# The files of the archive, without those in left-out.txt.
 kept() {
   touch "$out/left-out.txt"
   # shellcheck disable=SC2045
-  for file in $(ls "$out"); do  # names of our own: no spaces
+  for file in $(ls "$out"); do  # these names have no spaces
     grep -qxF "$file" "$out/left-out.txt" || echo "${out##*/}/$file"
   done
 }
 
-# Summary and archive; the old archive stays until the new one is whole.
+# Writes summary and archive; replaces the old archive when the new one is complete.
 finish() {
   while :; do
     summarize
@@ -139,7 +139,7 @@ finish() {
   mv "$archive.part" "$archive"
 }
 
-# The largest file that may be left out: of the logs, and once they are gone, of the reports.
+# The largest file that may be left out: first logs, last reports.
 largest_file() {
   for kind in '\.log$' '\.txt$' '\.xml$' '\.json$'; do
     # shellcheck disable=SC2010
@@ -150,7 +150,7 @@ largest_file() {
   done
 }
 
-# At a signal: ends the command, and leaves what was done in the archive.
+# On a signal: ends the command and writes the archive.
 stopped() {
   trap '' INT TERM
   [ -z "$child" ] || { kill -TERM "$child" 2>/dev/null; wait "$child" 2>/dev/null; }

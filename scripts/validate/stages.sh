@@ -1,7 +1,7 @@
-# The stages of scripts/validate-gpu. Each sets what it found through worse(); run.sh has the rest.
+# The stages of scripts/validate-gpu. Each sets its result by worse() of run.sh.
 # Global: program, device, tests (a folder), scripts, out, rehearse, listed (the program's suites).
 
-# What runs on one device: gpubench LOG REPORT FLAGS...; beside the report its XML.
+# gpubench LOG REPORT FLAGS...: runs the program on $device; also writes JUnit XML next to the report.
 gpubench() {
   log=$1 report=$2
   shift 2
@@ -15,15 +15,15 @@ has_suite() { printf '%s\n' "$listed" | grep -qx "$1"; }
 
 # --- verdicts
 
-# total WORD REPORT...: how many cases of the reports have a verdict.
+# total VERDICT REPORT...: prints the number of cases with the verdict.
 total() {
   word="\"$1\":"
   shift
   cat "$@" 2>/dev/null | awk -v word="$word" '/"totals": \{/ {inside = 1} inside && $1 == word {sum += $2; inside = 0} END {print sum + 0}'
 }
 
-# count REPORT...: $counts in words, and in $bad how many are wrong. Of a case that the limit interrupted, its rounds are
-# in the report.
+# count REPORT...: sets $counts to a text, $bad to the number of wrong cases. Interrupted cases have their rounds in the
+# report.
 count() {
   counts='' bad=0
   for verdict in pass unsupported skipped fail downgraded not_proven error; do
@@ -36,7 +36,7 @@ count() {
   [ "$unfinished" = 0 ] || counts="$counts ($unfinished unfinished, with rounds)"
 }
 
-# judge CODE REPORT: of a gpubench run; one that was stopped at its limit has a report of the cases until then.
+# judge CODE REPORT: result of a gpubench run; if stopped at its limit, the report has the finished cases.
 judge() {
   if [ ! -s "$out/$2" ]; then
     if [ "$1" = 124 ]; then worse cut "no report within the limit"; else worse fail "exit code $1, no report"; fi
@@ -67,14 +67,14 @@ environment() {
   else
     worse fail "the $device backend does not start: $(tail -n 1 "$out/device.log")"
   fi
-  # Python's packages: the libraries that the races run with, and often the only copy of cuDNN.
+  # Python's packages: the races use their libraries, and they are often the only copy of cuDNN.
   timeout 20 python3 -c 'import sys; sys.path[:] = filter(None, sys.path)  # not from the current folder
 import importlib.metadata as m; print(*sorted(f"{d.name} {d.version}" for d in m.distributions()), sep="\n")' 2>/dev/null |
     grep -i -E '^(torch|triton|numpy|nvidia-)' >"$out/python.txt"
   cudnn_properties
 }
 
-# The GPU as cuDNN describes it; the tests without a GPU build execution plans for it.
+# cuDNN's description of the GPU, for which tests without a GPU can build execution plans.
 cudnn_properties() {
   describer=$tests/cudnn_device_properties
   if [ -x "$describer" ] && [ -z "$rehearse" ]; then
@@ -84,7 +84,7 @@ cudnn_properties() {
   fi
 }
 
-# Folders of NVIDIA's libraries, for programs that link them; gpubench itself finds them alone.
+# Folders of NVIDIA's libraries, for programs that link them; gpubench searches for them itself.
 nvidia_folders() {
   folders=${LD_LIBRARY_PATH:-}
   for folder in /usr/local/cuda*/lib64 "${VIRTUAL_ENV:-/nowhere}"/lib/python3*/*-packages/nvidia/*/lib \
@@ -94,7 +94,7 @@ nvidia_folders() {
   echo "$folders"
 }
 
-# The time from nothing to a device that is ready: what each worker costs.
+# The time to start a process and open the device, which each worker needs.
 startup() {
   for attempt in 1 2 3; do
     before=$(date +%s%N)
@@ -106,11 +106,11 @@ startup() {
   worse pass "a process with an open device after $milliseconds ms"
 }
 
-# gpu_tests FILTER SUFFIX: the tests of these names, by all programs; their logs end in SUFFIX.
+# gpu_tests FILTER SUFFIX: runs the tests that match FILTER in all programs; log names end with SUFFIX.
 gpu_tests() {
   run=0
   for test in "$tests"/*; do
-    # A package has the GPU's tests alone; a build folder has all of them.
+    # A package has only GPU tests; a build folder has all tests.
     case $test in
       */cudnn_device_properties) continue ;;
       *gpu*_test) ;;
@@ -125,15 +125,15 @@ gpu_tests() {
     limited "${results##*/}.log" env "LD_LIBRARY_PATH=$(nvidia_folders)" "$require" "$test" "--gtest_filter=$1" "--gtest_output=xml:$results.xml"
     code=$?
     gtest_xml "$results.log" "$results.xml" "${test##*/}"
-    [ $code -eq 0 ] || worse fail "${test##*/}: exit code $code"  # a test that takes this long hangs
+    [ $code -eq 0 ] || worse fail "${test##*/}: exit code $code"  # also at the limit: such a test hangs
   done
   if [ $run -eq 0 ]; then worse skip "there are no GPU tests in $tests"; else worse pass "$run program(s)"; fi
 }
 
-# How many GPUs the driver lists.
+# Number of GPUs that the driver lists.
 gpus() { cat "$out/gpus.txt" 2>/dev/null | grep -c '^GPU '; }
 
-# Flags for suites of several ranks: one GPU plays two.
+# Flags for suites of several ranks; one GPU runs two virtual ranks.
 rank_flags() {
   if [ -n "$rehearse" ]; then echo "--ranks 2"
   elif [ "$(gpus)" -ge 4 ]; then echo "--ranks 2,$(gpus)"
@@ -141,7 +141,7 @@ rank_flags() {
   else echo "--ranks 2 --virtual-ranks"; fi
 }
 
-# Every collective, and a data-parallel step.
+# All collectives, and data-parallel steps.
 ranks() {
   which='--tier quick --suite collectives,transformer'
   [ -z "$rehearse" ] || which='--tier smoke --suite collectives --filter all_reduce.*f32'
@@ -150,7 +150,7 @@ ranks() {
   judge $? ranks.json
 }
 
-# smoke NAME FLAGS...: every element of the cases that the flags choose, into NAME.json.
+# smoke NAME FLAGS...: checks every element of the selected smoke cases, report NAME.json.
 smoke() {
   into=$1
   shift
@@ -159,7 +159,7 @@ smoke() {
   judge $? "$into.json"
 }
 
-# chosen NAME CASES REHEARSED: the standard tier's cases of these ids, checked and timed, into NAME.json.
+# chosen NAME CASES REHEARSED: checks and times the standard cases with these ids, report NAME.json.
 chosen() {
   cases=$2 tier=standard
   if [ -n "$rehearse" ]; then cases=$3 tier=smoke; fi
@@ -167,7 +167,7 @@ chosen() {
   judge $? "$1.json"
 }
 
-# The kernels that a training step lives on, each in a report of its own.
+# The most important kernels of training steps, each with a separate report.
 kernels() {
   square='gemm/matmul/m=(4096|8192),n=(4096|8192),k=(4096|8192)'
   left_over=6
@@ -193,8 +193,7 @@ workloads() {
     awk -F '"' '$2 == "id" {split($4, part, "/"); if (!seen[part[2]]++) print part[2]}'
 }
 
-# One workload at a time, bf16 before the other precisions: a run that is stopped has no numbers yet of its cases, since
-# their rounds take turns.
+# One workload at a time, bf16 first: rounds of a run's cases alternate, so a stopped run has no finished case.
 standard() {
   if [ -n "$rehearse" ]; then
     case $1 in memory | attention) ;; *) worse skip "not rehearsed"; return ;; esac
@@ -211,9 +210,9 @@ standard() {
       gpubench "standard-$1.log" "$report" --suite "$1" --tier standard --filter "^$1/$workload/" $only_these
       code=$?
       case $code in
-        0 | 1 | 3) [ -s "$out/$report" ] || worse fail "$workload: exit code $code, no report" ;;  # the counts say more
+        0 | 1 | 3) [ -s "$out/$report" ] || worse fail "$workload: exit code $code, no report" ;;  # otherwise judged by its counts below
         124) worse cut "the limit came at $workload, $precision"; break 2 ;;
-        5) ;;  # it has none of these precisions
+        5) ;;  # nothing ran: none of these precisions
         *) worse fail "$workload: exit code $code" ;;
       esac
     done
@@ -222,7 +221,7 @@ standard() {
   if [ $bad -gt 0 ]; then
     worse fail "$counts"
   elif [ "$(total pass "$out/standard-$1"-*.json)" = 0 ] && [ "$status" != cut ]; then
-    worse fail "nothing passed${counts:+: $counts}"  # a suite that the GPU's backend lacks altogether
+    worse fail "nothing passed${counts:+: $counts}"  # the GPU's backend supports no case of the suite
   else
     worse pass "$counts"
   fi
@@ -230,7 +229,7 @@ standard() {
 
 noise_cases='gemm/matmul/m=4096,n=4096,k=4096/bf16|attention/causal_forward/b=1,h=32,kv=32,s=4096,d=128/bf16|optimizer/adamw/n=124439808/f32|memory/copy/n=1073741824/bf16'
 
-# The same cases in three processes, one after the other: what a difference between two runs is worth.
+# The same cases in three consecutive processes: the noise between runs.
 noise() {
   cases="^($noise_cases)/x1\$" tier=standard
   if [ -n "$rehearse" ]; then cases='^memory/copy/n=1048576/bf16/x1$' tier=smoke; fi
@@ -250,13 +249,13 @@ noise() {
   worse "$status" "$(awk '{for (i = 2; i <= NF; i++) if ($i == "%" && $(i - 1) + 0 > most) most = $(i - 1) + 0} END {printf "medians of three runs within %.2f %%", most}' "$out/noise.txt")"
 }
 
-# medians REPORT: "ID MICROSECONDS" of each case that passed.
+# medians REPORT: prints "ID MICROSECONDS" for each case with a median.
 medians() {
   awk -v RS='}' -F '"' '{name = ""; for (i = 2; i < NF; i++) {if ($i == "name") name = $(i + 2); if ($i == "real_time") {time = $(i + 1); gsub(/[^0-9.e+-]/, "", time)}}
     if (sub(/_median$/, "", name)) print name, time + 0}' "$1"
 }
 
-# races NAMES: those whose name matches.
+# races REGEX: runs the races whose names match.
 races() {
   race=$scripts/race-pytorch
   [ -r "$race" ] || { worse skip "scripts/race-pytorch is not there"; return; }
@@ -274,14 +273,14 @@ import torch; print(torch.__version__, torch.version.cuda, torch.cuda.get_device
   case $code in 0) worse pass "$last" ;; 124) worse cut "$last" ;; *) worse fail "exit code $code: $last" ;; esac
 }
 
-# sanitizer TOOL SUITES: their smoke tier under compute-sanitizer, in one process; of suites with kernels of our own.
+# sanitizer TOOL SUITES: the suites' smoke tier under compute-sanitizer, in one process.
 sanitizer() {
   checker=$(command -v compute-sanitizer) ||
     { nvcc=$(command -v nvcc) && checker=$(dirname "$(readlink -f "$nvcc")")/compute-sanitizer && [ -x "$checker" ]; } ||
     { worse skip "there is no compute-sanitizer, on the path or beside nvcc"; return; }
   suites=$2
   if [ -n "$rehearse" ]; then suites=memory; fi
-  # Errors of API calls are not asked for: libraries probe, and every call of ours is checked where it is made.
+  # API errors are not reported: libraries cause them by probing, and gpubench checks each of its calls.
   limited "$1.log" "$checker" --tool "$1" --report-api-errors no --error-exitcode 99 \
     "$program" --device "$device" --isolate off --deadline off --suite "$suites" --tier smoke --precision bf16 --json "$out/$1.json" --junit "$out/$1.xml" --progress lines
   code=$?

@@ -1,5 +1,5 @@
-// Fuzz target: any command line and environment, a word or a variable to a line, is options in range or a usage error.
-// A line with "GPUBENCH_" first is a variable, NAME=VALUE.
+// Fuzz target: any command line and environment gives options in range or a usage error. Each line is a word, or, with
+// the prefix GPUBENCH_, a variable NAME=VALUE.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -16,7 +16,7 @@ using namespace gpubench;
 
 namespace {
 
-// Sizes, batches and ranks are counts of something.
+// Sizes, batches and ranks are at least 1.
 void require_counts(const Selection& selection) {
   for (const auto& [name, values] : selection.axes) {
     if (name.empty() || values.empty()) std::abort();
@@ -57,9 +57,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require_counts(options.selection);
     if (has_control(variables_text(options.from_environment))) std::abort();
   } catch (const UsageError&) {
-    // Said what is wrong.
+    // A usage error is expected.
   }
-  if (names.empty()) return 0;  // the flags of all verbs are gathered for what follows
+  if (names.empty()) return 0;  // collects the flags of all verbs once
   for (const std::string& sentence : unknown_variables(names)) {
     if (has_control(sentence)) std::abort();
   }

@@ -1,4 +1,4 @@
-// Fuzz target: --filter and --exclude are a regular expression or a usage error, and searching an id with one ends.
+// Fuzz target: --filter and --exclude are a regular expression or a usage error; every search terminates.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     (void)pattern.found_in("attention/attention_forward/b=4,heads=12,sq=1024,sk=1024,d=64/bf16/causal/x1");
     (void)pattern.found_in("");
   } catch (const UsageError& e) {
-    if (std::string(e.what()).size() > 1000) std::abort();  // what is wrong, not all of what was given
+    if (std::string(e.what()).size() > 1000) std::abort();  // errors quote a part of the pattern only
   }
   return 0;
 }

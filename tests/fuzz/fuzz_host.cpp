@@ -1,6 +1,5 @@
-// Fuzz target: whatever the kernel's files, the driver, NVML and the children that asked them say, it is taken or
-// refused with a reason; what is taken makes a report that holds, and lines that are text. The first byte says which of
-// them the rest is.
+// Fuzz target: any content of kernel files, and any answer of the driver, NVML and the probing children, is accepted or
+// rejected with a reason. Accepted ones give a valid report and plain text lines. The first byte selects the source.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -31,7 +30,7 @@ void require_holding(const Report& report) {
   std::abort();
 }
 
-// In a file's place in the input, cut by record separators.
+// The input is split at record separators into these files, in order.
 constexpr std::array files{"proc/cpuinfo",
                            "proc/meminfo",
                            "proc/loadavg",
@@ -85,7 +84,7 @@ void tell(const GpuSurvey& survey) {
   (void)diagnose_gpus(driver, survey, {});
 }
 
-// An answer that is taken says the same when it is told on.
+// An accepted answer is the same after encoding.
 template <class Read>
 auto taken(std::string_view text, const Read& read) -> decltype(read(std::declval<Node>())) {
   const Json json = parse_json(text, "fuzz");
@@ -101,7 +100,7 @@ void read_device(std::string_view answer) {
   require_holding(report);
 }
 
-// A driver's words, whatever their bytes, on their way from the library through the child's answer.
+// A driver's text of any bytes, passed from the library through the child's answer.
 void read_names(const std::string& text) {
   GpuFacts facts;
   facts.name = facts.uuid = facts.pci_bus = text;
@@ -133,7 +132,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       default: read_names(std::string(text));
     }
   } catch (const ReadError&) {
-    // Refused.
+    // Rejection is allowed.
   }
   return 0;
 }

@@ -1,6 +1,5 @@
-// Fuzz target: whatever a run's journal holds, it is refused with a reason, or it is taken and can be gone on with;
-// that of a soak is shown, and so are saved hashes. The first byte decides whether the rest are the bytes of the file,
-// or entries, one to a line, whose checksums are right.
+// Fuzz target: any run journal, soak journal or file of saved hashes is rejected with a reason, or can be resumed or
+// shown. The first byte selects: raw bytes of the file, or entries, one per line, which get valid checksums.
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -54,19 +53,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (again.finished.size() != journal.finished.size() || again.in_flight.size() != journal.in_flight.size())
       std::abort();
   } catch (const ReadError&) {
-    // Refused.
+    // Rejection is allowed.
   }
   try {
     const SoakRead read = read_soak(path);
     if (read.book.summary({.utf8 = true}).empty() || read.book.json().empty()) std::abort();
     (void)read.book.chart();
   } catch (const ReadError&) {
-    // Refused.
+    // Rejection is allowed.
   }
   try {
     (void)read_bits(path);
   } catch (const ReadError&) {
-    // Refused.
+    // Rejection is allowed.
   }
   return 0;
 }

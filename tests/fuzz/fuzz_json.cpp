@@ -1,5 +1,5 @@
-// Fuzz target: what our parser takes is what the JSON library takes, for the same document, and the other way round but
-// for our limits.
+// Fuzz target: the own parser and the JSON library accept the same documents with the same values, except for the own
+// parser's limits.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
@@ -11,7 +11,7 @@ using namespace gpubench;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  if (text.find('\0') != text.npos) return 0;  // at which the library ends
+  if (text.find('\0') != text.npos) return 0;  // the library stops at NUL
   const bool takes = Json::accept(text);
   try {
     const Json ours = parse_json(text, "fuzz");

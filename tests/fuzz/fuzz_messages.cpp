@@ -1,6 +1,5 @@
-// Fuzz target: whatever comes through a worker's pipe is a message or a WireError, in whatever pieces it arrives. The
-// first byte decides whether the rest are the bytes of the pipe, or the body of a message whose length and checksum are
-// right.
+// Fuzz target: any bytes of a worker's pipe, in pieces of any size, are messages or a WireError. The first byte
+// selects: raw bytes of the pipe, or the body of a message, which gets a valid length and checksum.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -37,13 +36,13 @@ void read_body(std::string_view body) {
     const GroupList group = decode_group(body);
     if (decode_group(encode_group(group)) != group) std::abort();
   } catch (const WireError&) {
-    // Said what is wrong.
+    // An error is allowed.
   }
   for (const char separator : {' ', '\n'}) {
     try {
       if (split_index(body, separator).second.size() >= body.size()) std::abort();
     } catch (const WireError&) {
-      // Said what is wrong.
+      // An error is allowed.
     }
   }
 }

@@ -1,5 +1,4 @@
-// Fuzz target: whatever a file of noise or a baseline holds, it is refused with a reason, or it is taken and what is
-// written of it is taken again, the same.
+// Fuzz target: any noise file or baseline is rejected with a reason, or survives a round trip unchanged.
 #include <cstdint>
 #include <cstdlib>
 
@@ -28,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       survives(json, [](const Node& node) { return baseline_from_json(node, "fuzz"); });
     }
   } catch (const ReadError&) {
-    // Refused.
+    // Rejection is allowed.
   }
   return 0;
 }

@@ -1,6 +1,6 @@
-// Fuzz target: any text in any field of a report stays text in whatever shows it: a terminal, JUnit, Markdown, GitHub's
-// log, the page, its charts, CSV, Prometheus and JSON have as many elements, rows and cells as with a word in its
-// place, and no character that steers. The first two bytes choose sink and field, the rest is the text.
+// Fuzz target: any text in any field of a report stays text in every output (terminal, JUnit, Markdown, GitHub's log,
+// page, charts, CSV, Prometheus, JSON): the numbers of elements, rows and cells are as with a plain word, and there is
+// no control character. The first two bytes select output and field, the rest is the text.
 #include <cctype>
 #include <cstdint>
 #include <cstdio>
@@ -33,7 +33,7 @@ const std::vector<StringField>& open_fields() {
   return fields;
 }
 
-// The same with nothing in it that could be markup: what has a meaning ("cpu") keeps it.
+// The text without possible markup; meaningful values such as "cpu" stay.
 std::string tamed(std::string text) {
   for (char& c : text) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_' && c != ' ') c = 'x';
@@ -41,12 +41,12 @@ std::string tamed(std::string text) {
   return text;
 }
 
-// A name that is there already takes its member's place.
+// Replaces the member if the name exists.
 bool is_taken(const StringField& field, const std::string& text) {
   return field.is_name && document()[field.place.parent_pointer()].contains(text);
 }
 
-// "" where the field takes no such text.
+// Empty if the field rejects the text.
 std::string written(const Sink& sink, const StringField& field, const std::string& text) {
   const std::optional<Report> report = report_with(document(), field, text);
   return report ? sink.written(*report) : "";
@@ -54,7 +54,7 @@ std::string written(const Sink& sink, const StringField& field, const std::strin
 
 }  // namespace
 
-// Takes longer than an input may.
+// Too slow to run per input.
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
   (void)open_fields();
   return 0;
@@ -63,7 +63,7 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::vector<StringField>& fields = open_fields();
   static std::map<std::pair<std::size_t, std::size_t>, std::string> harmless;
-  if (size < 3) return 0;  // an empty text may leave out what it would have been in
+  if (size < 3) return 0;  // an empty text may omit its element
   const std::size_t s = data[0] % sinks().size(), f = data[1] % fields.size();
   const std::string text(reinterpret_cast<const char*>(data) + 2, size - 2);
   const Sink& sink = sinks()[s];

@@ -1,6 +1,5 @@
-// Fuzz target: whatever a report's bytes are, they are refused with a reason or they hold. What holds can be written
-// and read again, told in every way, and held to by another run (--pin); what a comparison skims of it can be kept in a
-// baseline and taken from there, the same.
+// Fuzz target: any bytes of a report are rejected with a reason or are a valid report. A valid report survives a round
+// trip, can be shown in every format and used by --pin; its summary survives a round trip through a baseline.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
@@ -28,7 +27,7 @@ void skim(std::string_view text) {
     const Json kept = to_json(taken);
     if (dump(to_json(invocation_from_json(Node(kept, "fuzz"), "fuzz"))) != dump(kept)) std::abort();
   } catch (const ReadError&) {
-    // Refused.
+    // Rejection is allowed.
   }
 }
 
@@ -39,7 +38,7 @@ void hold_to(std::string_view text) {
     (void)read_pins(path);
     (void)read_batches(path);
   } catch (const ReadError&) {
-    // Its digest does not hold, or a number of runs is out of range.
+    // Invalid digest, or a number of runs out of range.
   }
 }
 
@@ -53,7 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Report again;
   if (!problems_of(dump(report_json(report)), again).none()) std::abort();
   hold_to(text);
-  // One sink an input: a page takes longer than all the rest.
+  // One output per input: a page takes longer than everything else.
   const Sink& sink = sinks()[size % sinks().size()];
   try {
     const std::string output = sink.written(report);
@@ -62,7 +61,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       std::abort();
     }
   } catch (const ExportError&) {
-    // A number that a format cannot tell is refused by name.
+    // Formats reject numbers that they cannot represent.
   }
   return 0;
 }

@@ -1,4 +1,4 @@
-// Fuzz target: whatever a list of shapes holds, it becomes cases that can be planned, or is refused by a UsageError.
+// Fuzz target: any list of shapes gives plannable cases or a UsageError.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const bool any_recipe : {false, true}) {
       const std::vector<Suite> suites = listed_suites(all_suites(), list, any_recipe);
       const std::vector<PlannedCase> planned = plan_cases(suites, {});
-      double listed = 0.0, taken = 0.0;  // each call is in one recipe at least
+      double listed = 0.0, taken = 0.0;  // each call is in at least one recipe
       for (const ListedShape& shape : list.shapes) listed += shape.calls;
       for (const PlannedCase& one : planned) taken += one.c.calls.value();
       if (!(taken >= 0.999 * listed)) std::abort();
@@ -26,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (!(except.calls > 0.0) || text_of(except).find('\n') != std::string::npos) std::abort();
     }
   } catch (const UsageError& e) {
-    if (std::string_view(e.what()).find("fuzz:") != 0) std::abort();  // it says where
+    if (std::string_view(e.what()).find("fuzz:") != 0) std::abort();  // errors name the place
   }
   return 0;
 }

@@ -1,5 +1,5 @@
-// Fuzz target: any text, as a driver, a library or a file may hand it over, stays text in a terminal, a log, HTML, XML,
-// Markdown, CSV and Prometheus' format: one line of UTF-8 without the signs that would steer what reads it.
+// Fuzz target: any text of a driver, library or file stays text in a terminal, log, HTML, XML, Markdown, CSV and
+// Prometheus' format: one line of UTF-8 without characters that have a meaning there.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -15,7 +15,7 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-// Well-formed UTF-8 by its definition (Unicode 15, table 3-7), without C0, DEL and C1.
+// Well-formed UTF-8 (Unicode 15, table 3-7) without C0, DEL and C1.
 bool is_one_plain_line(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
@@ -44,7 +44,7 @@ bool is_one_plain_line(std::string_view text) {
 
 bool has_any(std::string_view text, std::string_view signs) { return text.find_first_of(signs) != text.npos; }
 
-// What a reader of RFC 4180 makes of a cell: quoted as a whole with doubled quotes, or nothing to be quoted.
+// Valid cell of RFC 4180: quoted as a whole with doubled quotes, or without characters that need quotes.
 bool is_one_cell(std::string_view cell) {
   if (!cell.starts_with('"')) return !has_any(cell, ",\"");
   if (cell.size() < 2 || !cell.ends_with('"')) return false;

@@ -1,4 +1,4 @@
-// Fuzz target: whatever stands where choices are remembered, it is taken, or complained of and written anew.
+// Fuzz target: any tuning cache file is accepted, or reported and replaced.
 #include <cstdint>
 #include <cstdlib>
 

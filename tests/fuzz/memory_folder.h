@@ -1,5 +1,4 @@
-// A folder for fuzz targets whose readers want files: in memory where the system has such a place, and gone when the
-// program ends.
+// A temporary folder for fuzz targets of file readers, in memory (/dev/shm) if possible.
 #pragma once
 
 #include <cstdlib>
@@ -26,7 +25,7 @@ class MemoryFolder {
   MemoryFolder& operator=(const MemoryFolder&) = delete;
 
   [[nodiscard]] const std::string& path() const { return path_; }
-  /// Writes `content` to the file `name`, in folders that it makes where they are missing; returns its path.
+  /// Writes `content` to the file `name`, creating missing folders; returns its path.
   std::string put(const std::string& name, std::string_view content) const {
     const std::filesystem::path file = std::filesystem::path(path_) / name;
     std::filesystem::create_directories(file.parent_path());

@@ -1,6 +1,6 @@
-// Writes where the fuzzers begin, a folder for each target: reports that hold and that do not, journals, choices of
-// earlier runs, noise and baselines, command lines and environments, messages of workers, what kernels, drivers and
-// NVML say, hostile text. And the words that each is made of, as libFuzzer's dictionaries, <target>.dict.
+// Writes the seeds of each fuzz target to a folder: valid and invalid reports, journals, tuning caches, noise and
+// baselines, command lines, worker messages, answers of kernels, drivers and NVML, hostile text. Also writes the
+// words of each format as libFuzzer's dictionaries, <target>.dict.
 #include <CLI/CLI.hpp>
 
 #include <filesystem>
@@ -65,7 +65,7 @@ class Seeds {
   std::filesystem::path folder_;
 };
 
-// The names of a document's members as they stand in it, and its texts.
+// The quoted names and texts of a document.
 void add_legend(const Json& json, std::set<std::string>& words) {
   if (json.is_string()) words.insert(dump(json));
   if (!json.is_structured()) return;
@@ -95,7 +95,7 @@ std::string content_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The entries of a soak's journal, without their checksums.
+// The entries of a soak journal, without checksums.
 std::string soak_entries() {
   SoakInterval interval{.at_s = 10.0, .seconds = 10.0, .device_s = 8.0, .launches = 100, .ops = 300};
   interval.telemetry.emplace();
@@ -133,7 +133,7 @@ std::string soak_entries() {
   return text;
 }
 
-// A case with two rounds, one that is finished; whole, torn, and as entries without their checksums.
+// A case with two rounds, one of them finished; whole, torn, and as entries without checksums.
 Texts journals() {
   const MemoryFolder folder;
   const std::string path = folder.path() + "/journal.jsonl";
@@ -259,7 +259,7 @@ std::set<std::string> host_words(const Texts& seeds) {
   return words;
 }
 
-// Each text in another sink and field.
+// Each text in a different output and field.
 Texts outputs_of(const Texts& texts) {
   Texts seeds;
   for (std::size_t i = 0; i < texts.size(); ++i)
@@ -274,7 +274,7 @@ int main(int argc, char** argv) {
   if (argc != 2) return 2;
   const Seeds seeds(argv[1]);
   seeds.write("report", reports(), words_of({dump(report_json(holding_report()))}));
-  // Numbers on the edges of their formats; what else there is of JSON is in the report's.
+  // Numbers at the limits of their formats; the report's seeds cover the rest of JSON.
   seeds.write("json",
               {"[-0,-0.0,1e22,1e23,9007199254740993,9007199254740993.0,1.7976931348623159e308,4.9e-324,2e-324]",
                "[18446744073709551616,-9223372036854775809,123456789012345678901234567890e-10,0.1e-399]",
@@ -339,7 +339,7 @@ int main(int argc, char** argv) {
                "--pin=\n--noise=",
                "gate\na.json\nb.json\n--tau=5%"},
               flags_and_values());
-  // The first byte says how the rest is taken: even, as the bytes of a pipe; odd, as the body of a message.
+  // An even first byte: bytes of a pipe; odd: the body of a message.
   seeds.write("messages",
               {"0" + encode_frame({FrameKind::phase, "3 check"}) + encode_frame({FrameKind::done, ""}),
                "0" + encode_frame({FrameKind::record, "17\nrecord"}).substr(0, 15),

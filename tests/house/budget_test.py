@@ -6,7 +6,7 @@ from pathlib import Path
 
 source = Path(sys.argv[1])
 endings = {".cpp", ".h", ".cu", ".cuh", ".c", ".py"}
-slack = 0.02  # with 50 lines: a row further above its part is lowered, or growth would go unseen
+slack = 0.02  # plus 50 lines; rows further above their part would hide growth
 
 
 def files_of(part):

@@ -39,7 +39,7 @@ def without_code_blocks(text):
     return re.sub(r"^ *```.*?^ *```$", "", text, flags=re.S | re.M)
 
 
-# Constructions that plain English of the field does without.
+# Constructions that guides must not use.
 banned = re.compile(r"\b(is told|are told|says so|so many|whoever|wherever|held against|on purpose|anew|thereafter|thereby|of (its|one's|their) own|"
                     r"to be believed|all along)\b", re.I)
 
@@ -94,10 +94,10 @@ class Documents(unittest.TestCase):
         cff = read_cff(text_of("CITATION.cff"))
         self.assertEqual(cff["cff-version"], "1.2.0")
         self.assertTrue(cff["message"] and cff["title"])
-        self.assertEqual(cff["authors"], ["name: gpubench authors"])  # an entity: its name is all it must have
+        self.assertEqual(cff["authors"], ["name: gpubench authors"])  # an entity needs only a name
         self.assertEqual((cff["type"], cff["license"], cff["version"]), ("software", "Apache-2.0", version))
         known = {"cff-version", "message", "type", "title", "abstract", "version", "license", "authors", "keywords"}
-        self.assertLessEqual(set(cff), known)  # the schema allows no other than its own; look there before adding one
+        self.assertLessEqual(set(cff), known)  # the schema allows no other members
         self.assertEqual(len(set(cff["keywords"])), len(cff["keywords"]))
 
     def test_the_readme_begins_with_how_to_get_and_run_it(self):
@@ -142,7 +142,7 @@ class Documents(unittest.TestCase):
                                                        "harness/README.md: ../none.md"])
 
     def test_the_program_does_nothing_that_security_says_it_never_does(self):
-        # A network, a shell or another program, rights; and settings of a GPU, which are looked up by name.
+        # Calls that use a network, start a program or change rights; GPU settings, which are looked up by name.
         calls = re.compile(r"(?<![\w.>])(?:::|std::)?(socket|connect|getaddrinfo|system|popen|exec[vl]p?e?|setuid)\s*\(")
         settings = re.compile(r"nvmlDevice(Set|Reset)\w*")
 
@@ -156,7 +156,7 @@ class Documents(unittest.TestCase):
                 if path.suffix in (".cpp", ".h", ".cu"):
                     lines = path.read_text(encoding="utf-8").splitlines()
                     found += [f"{path.relative_to(source)}:{number}: {line}" for number, line in enumerate(lines, 1) if harmful(line)]
-        # This program itself, as a child that ends with its parent, which posix_spawn() cannot arrange.
+        # The exception: the program itself as a child that ends with its parent, which posix_spawn() cannot do.
         own_child = [line for line in found if line.startswith("harness/run/child_process.cpp:") and "::execve(words[0]" in line]
         self.assertEqual(len(own_child), 1)
         found.remove(own_child[0])

@@ -1,4 +1,4 @@
-// The include table of harness/README.md, enforced: which part of gpubench may include what.
+// Enforces the include table of harness/README.md.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,13 +25,13 @@ struct Include {
 
 struct Rule {
   std::string part;                  // folder
-  std::vector<std::string> allowed;  // folders or files of ours, beside the part itself
+  std::vector<std::string> allowed;  // folders or files of gpubench, besides the part itself
   std::vector<std::string> vendors;  // prefixes of <...> beyond the standard library
 };
 
 const std::vector<Rule>& table() {
   static const std::vector<Rule> rules{
-      {"harness/core/", {}, {"stddef.h", "stdint.h", "dlpack/"}},  // C's are of implementation.h, which is C
+      {"harness/core/", {}, {"stddef.h", "stdint.h", "dlpack/"}},  // C headers: implementation.h is C
       {"harness/core/text/", {}, {"fmt/"}},
       {"harness/core/file/", {"harness/core/text/"}, {"fmt/", "dirent.h", "unistd.h", "fcntl.h", "sys/"}},
       {"reference/ops/", {"harness/core/"}, {}},
@@ -90,7 +90,7 @@ bool starts_with_any(const std::string& text, const std::vector<std::string>& pr
   return std::any_of(prefixes.begin(), prefixes.end(), [&](const std::string& p) { return text.rfind(p, 0) == 0; });
 }
 
-// Whether a part within `part` has a rule of its own, which holds for this file.
+// Whether a part within `part` has a separate rule for this file.
 bool has_own_rule(const std::string& file, const std::string& part) {
   return std::ranges::any_of(table(), [&](const Rule& rule) {
     return rule.part.size() > part.size() && rule.part.starts_with(part) && file.starts_with(rule.part);
@@ -123,7 +123,7 @@ bool is_standard(const std::string& name) {
 
 bool permitted(const Rule& rule, const Include& include) {
   if (!include.ours) return is_standard(include.target) || starts_with_any(include.target, rule.vendors);
-  // A part within a part is allowed by its own name only.
+  // A nested part must be allowed by its own name.
   const auto covers = [&include](const std::string& part) {
     return include.target.starts_with(part) && !has_own_rule(include.target, part);
   };
@@ -143,7 +143,7 @@ std::string violations(const std::function<bool(const Rule&, const Include&)>& a
 TEST(IncludeTable, EveryPartIncludesOnlyWhatItMay) { EXPECT_EQ(violations(permitted), ""); }
 
 TEST(IncludeTable, ABackendNeverSeesTheTextbook) {
-  // Parity is circular when the code under test can call the code that judges it.
+  // The check would be circular if the code under test could call its judge.
   const std::regex textbook(R"(reference/ops/(.*_textbook\.h|definition\.h|sum_error_bound\.h|transform/.*))");
   std::string found;
   for (const char* backend : {"reference/cpu/", "reference/cuda/", "reference/mpi/"}) {
@@ -180,7 +180,7 @@ TEST(IncludeTable, TheTextbookComputesInFp64Only) {
   EXPECT_EQ(found, "");
 }
 
-// Two types of one name are undefined behavior: the linker keeps the functions of one of them.
+// Two types with the same name are undefined behavior: the linker keeps the functions of one of them.
 TEST(Headers, DefineNoTypeOfTheSameNameTwice) {
   const std::regex opening(R"(namespace ([\w:]+) \{)");
   const std::regex type(R"((?:struct|class|enum class) (\w+)(?: final)?(?: : [^;]*)? \{.*)");
@@ -215,7 +215,7 @@ TEST(IncludeTable, TheCheckItselfSeesAForbiddenInclude) {
 
 TEST(Verdicts, ASingleFileSetsThatOfARecord) {
   const std::regex assignment(R"((\.|->)verdict = )");
-  // Those of an op, a plan or a training step are set where these are judged.
+  // Verdicts of ops, plans and training steps are set where these are judged.
   const std::set<std::string> others{"judge.cpp", "op_judge.cpp", "precision_probe.cpp", "learning.cpp"};
   std::string found;
   for (const char* part : {"core", "plan", "parity", "measure", "hardware", "run", "verify", "remote", "cli"}) {

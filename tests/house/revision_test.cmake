@@ -1,5 +1,5 @@
 # cmake -DSOURCE=<gpubench> -DGIT=<git or empty> -DFOLDER=<scratch> -P revision_test.cmake
-# What write_revision.cmake says of a tree without git, of a tarball of `git archive`, and of a clean and a changed clone.
+# write_revision.cmake for a tree without git, a tarball of `git archive`, a clean clone and a changed one.
 set(script ${SOURCE}/scripts/cmake/write_revision.cmake)
 
 function(expect what pattern)
@@ -17,7 +17,7 @@ function(git)
 endfunction()
 
 file(REMOVE_RECURSE ${FOLDER})
-set(tree "${FOLDER}/a tree")  # the blank belongs to the test
+set(tree "${FOLDER}/a tree")  # the blank is part of the test
 set(archived "${tree}/scripts/cmake/archived_revision")
 
 file(WRITE ${archived} "$Format:%H$\n")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Whether a temporary name can be known beforehand: temporary_names_test.py SOURCE_DIR
-In a folder that everybody may write to, such a name can be taken by somebody else, as a link to a file that is then
-overwritten. So what speaks of such a folder makes its names with mkdtemp, mkostemp or mktemp(1), and nothing uses what only
-makes up a name.
+"""Temporary names are unpredictable: temporary_names_test.py SOURCE_DIR
+In a shared folder, another user could take a predictable name first, as a link to a file that is then overwritten. So code
+that uses such a folder must create its names with mkdtemp, mkostemp or mktemp(1), and must not use functions that only
+generate a name.
 """
 import re
 import sys
@@ -18,7 +18,7 @@ process = re.compile(r"\bgetpid\s*\(|\$\$|\bos\.getpid\b")
 
 
 def code_of(text, is_cpp):
-    """Without comments: what they speak of is not done."""
+    """The text without comments."""
     return "\n".join(line.split("//" if is_cpp else " #")[0] for line in text.splitlines() if is_cpp or not line.lstrip().startswith("#"))
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Whether every number by which a result is judged has its reason beside it: tolerances_test.py SOURCE_DIR
-In the sources that decide (the check and the textbooks), a literal with a negative exponent, a constant that is a plain number, and
-anything called a tolerance needs a comment on its line or right above it; constants may share one.
+"""Every number that decides a verdict has a comment with its reason: tolerances_test.py SOURCE_DIR
+In the check and the textbooks, a literal with a negative exponent, a numeric constant, and anything named a tolerance needs a
+comment on its line or right above; adjacent constants may share one.
 """
 import re
 import sys
@@ -13,7 +13,7 @@ folders = ("harness/parity", "reference/ops")
 small = re.compile(r"\b\d[\d.']*e-\d+|\b0x1(\.\w+)?p-\d+", re.IGNORECASE)
 constant = re.compile(r"\bconstexpr double (\w+) = [^;]*\d")
 tolerance = re.compile(r"\b(\w*_)?(tolerance|slack|atol|rtol)\w*\b")
-work = re.compile(r"\w*_flop$")  # decides how much is judged, not how
+work = re.compile(r"\w*_flop$")  # decides how many elements are judged, not how
 attribute = re.compile(r"^\s*double (epsilon|momentum|beta\d|weight_decay) = ")  # a default is part of an op's definition
 document = re.compile(r'R"(\w*)\(.*?\)\1"', re.DOTALL)
 string = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -29,7 +29,7 @@ def is_explained(lines, at):
 
 
 def unexplained(text):
-    """Their lines, from 1."""
+    """Line numbers of numbers without a reason, from 1."""
     lines = string.sub('""', document.sub(lambda found: "\n" * found.group(0).count("\n"), text)).splitlines()
     found = []
     for at, line in enumerate(lines):

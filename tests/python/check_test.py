@@ -1,4 +1,4 @@
-"""gpubench.check() on tensors of whoever has some, with answers worked out by hand: check_test.py [TEST ...]"""
+"""gpubench.check() on tensors of several packages, with results computed by hand: check_test.py [TEST ...]"""
 
 import array
 import math
@@ -17,7 +17,7 @@ except ImportError:
 
 
 def floats(values, *shape):
-    """A buffer of f32, of no package."""
+    """A buffer of f32 without any package."""
     flat = array.array("f", values)
     return memoryview(flat).cast("B").cast("f", shape=list(shape) or [len(flat)])
 
@@ -98,7 +98,7 @@ class Buffers(unittest.TestCase):
         for op, given, results, options, text in wrong:
             with self.subTest(text), self.assertRaisesRegex(ValueError, text):
                 gpubench.check(op, given, results, **options)
-        with self.assertRaisesRegex(TypeError, "x: .*no tensor"):
+        with self.assertRaisesRegex(TypeError, "x: .*not a readable tensor"):
             gpubench.check("rms_norm_forward", {**inputs, "x": 3.0}, outputs)
 
     def test_shapes_that_do_not_fit_are_an_error_and_no_crash(self):

@@ -1,5 +1,4 @@
-"""gpubench.check() on calls that no implementation could have made: a ValueError that says why, never a verdict or a
-crash. malformed_test.py [TEST ...]"""
+"""gpubench.check() raises a ValueError with the reason for invalid calls: malformed_test.py [TEST ...]"""
 
 import array
 import math
@@ -56,7 +55,7 @@ POOL_DX = {"dy": f(1, 2, 2, 2), "index": u(1, 2, 2, 1)}
 ENTROPY = {"logits": f(2, 5), "labels": i(2)}
 LOSS = {"loss": f(1), "lse": f(2)}
 
-# op, inputs, outputs, attributes, what the error must say
+# op, inputs, outputs, attributes, pattern of the error
 CALLS = [
     ("layer_norm_forward", {**NORM, "gamma": f(9)}, NORMED, {}, r"gamma.*\[9\].*\[8\]"),
     ("layer_norm_forward", NORM, {**NORMED, "y": f(4, 4)}, {}, r"y.*\[4, 4\].*\[2, 8\]"),

@@ -1,4 +1,4 @@
-"""What the parts of an ELF file say of how it is loaded and how it is built, by binutils' readelf."""
+"""Library folders, symbol versions and hardening of ELF files, by binutils' readelf."""
 import re
 import subprocess
 from pathlib import Path
@@ -12,7 +12,7 @@ def is_elf(path):
 
 
 def elf_files(folder):
-    """Programs and modules that were linked: no object files."""
+    """Linked programs and modules, without object files."""
     return [path for path in sorted(Path(folder).rglob("*")) if path.suffix != ".o" and is_elf(path)]
 
 
@@ -21,25 +21,25 @@ def read(path, *options):
 
 
 def rpath(path):
-    """The folders that its libraries are looked for in; none without the entry."""
+    """The library folders of RPATH or RUNPATH; empty without the entry."""
     found = re.search(r"\((?:RPATH|RUNPATH)\)\s+Library (?:rpath|runpath): \[(.*)\]", read(path, "--dynamic"))
     return found.group(1).split(":") if found else []
 
 
 def newest_symbol_version(path, library):
-    """Of what it asks a library for: (2, 34) of GLIBC_2.34; (0,) where it asks for nothing of it."""
+    """The newest version of a library's symbols that it needs: (2, 34) for GLIBC_2.34; (0,): none."""
     wanted = (line for line in read(path, "--dyn-syms").splitlines() if " UND " in line)
     found = (re.search(rf"@{library}_([0-9.]+)", line) for line in wanted)
     return max((tuple(int(part) for part in one.group(1).split(".")) for one in found if one), default=(0,))
 
 
 def unsafe_folders(entries):
-    """An empty or relative folder is the one that a user happens to be in, and anybody's."""
+    """Empty and relative entries: they mean the current folder, where anybody can put a library."""
     return [entry for entry in entries if not re.match(r"/|\$ORIGIN(/|$)|\$\{ORIGIN\}(/|$)", entry)]
 
 
 def hardening(path):
-    """By name whether the binary has it. Fortified calls and canaries are there only where the code has a use for them."""
+    """Hardening features by name. Fortified calls and canaries exist only in code that needs them."""
     dynamic, headers = read(path, "--dynamic"), read(path, "--file-header", "--program-headers")
     symbols = read(path, "--dyn-syms")
     stack = re.search(r"GNU_STACK(?:\s+0x[0-9a-f]+){5}\s+([RWE ]+?)\s+0(?:x[0-9a-f]+)?$", headers, re.MULTILINE)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every program and module of a build: where it looks for libraries, and that it is hardened: binaries_test.py BUILD_DIR BUILD_TYPE
-Prints a table. The build type says whether calls can be fortified, which takes optimized code.
+"""Library folders and hardening of every program and module of a build: binaries_test.py BUILD_DIR BUILD_TYPE
+Prints a table. Fortified calls are expected in optimized build types only.
 """
 import os
 import shutil
@@ -45,7 +45,7 @@ class Built(unittest.TestCase):
 
 
 class TheCheckItself(unittest.TestCase):
-    """A binary that is linked as it should not be is seen."""
+    """Badly linked binaries are found."""
 
     def linked(self, *flags):
         folder = tempfile.mkdtemp()

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests of build_preset, by which scripts/run and scripts/test build: build_preset_test.sh SOURCE_FOLDER. The folder that is
-# built holds one rule.
+# Tests of build_preset, which scripts/run and scripts/test use: build_preset_test.sh SOURCE_FOLDER. The build folder has one
+# rule.
 set -u
 source=$1
 work=$(mktemp -d)
@@ -37,7 +37,7 @@ rm build/given build/made
 printf 'rule write\n  command = cp $in $out\nbuild made: write given\n' >build/build.ninja
 expect "a source that has gone is an error" 3 yes made
 
-# What is said while building, where nobody watches: progress, and what failed.
+# Output of a build without a terminal: progress and errors.
 printf 'rule write\n  command = cp $in $out\nrule fail\n  command = echo what is wrong; exit 1\nbuild made: write given\nbuild broken: fail\n' >build/build.ninja
 echo third >build/given
 expect "a step is counted" 0 yes made
@@ -45,13 +45,13 @@ grep -q 'gpubench: 1 of 1 built, [0-9]* s' log.txt || { echo "FAILED: no progres
 expect "a step that fails is an error" 3 yes broken
 grep -q '^what is wrong' log.txt || { echo "FAILED: it does not say what failed"; cat log.txt; failures=$((failures + 1)); }
 
-# Packages are built in a folder of their own.
+# Packages are built in a separate folder.
 mkdir build-package
 : >build-package/.dependencies-run
 printf 'rule write\n  command = cp $in $out\nbuild made: write ../build/given\n' >build-package/build.ninja
 build_preset package run made >log.txt 2>&1 && [ -e build-package/made ] || { echo "FAILED: a package's folder"; cat log.txt; failures=$((failures + 1)); }
 
-# A folder is configured anew where an option is asked for that it was not configured with, and only then.
+# A folder is configured again only if an option differs.
 printf 'GPUBENCH_TESTS:BOOL=OFF\nGPUBENCH_CUDA_ARCHITECTURES:STRING=90;80-real\n' >build/CMakeCache.txt
 differing=$(options_that_differ build -DGPUBENCH_TESTS=ON '-DGPUBENCH_CUDA_ARCHITECTURES=90;80-real' -DOTHER=1)
 [ "$differing" = "$(printf -- '-DGPUBENCH_TESTS=ON\n-DOTHER=1')" ] || { echo "FAILED: options that differ: $differing"; failures=$((failures + 1)); }

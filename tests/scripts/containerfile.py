@@ -1,5 +1,5 @@
-"""The steps of a Containerfile, read, and carried out in folders in place of images: what scripts/container/Containerfile uses of
-the language, and an error for all else."""
+"""Parses a Containerfile and executes its steps in folders instead of images. Supports the instructions that
+scripts/container/Containerfile uses; others are errors."""
 import os
 import re
 import shlex
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def steps(text):
-    """[(instruction, words after it)], continued lines joined, comments left out."""
+    """[(instruction, arguments)], with continued lines joined, without comments."""
     text = re.sub(r"^\s*#.*\n", "", text, flags=re.MULTILINE)
     found = []
     for line in re.sub(r"\\\n", " ", text).splitlines():
@@ -20,7 +20,7 @@ def steps(text):
 
 
 def copied(text):
-    """What is taken from the context, the unpacked package."""
+    """Sources copied from the context, the unpacked package."""
     return [rest.split()[0] for instruction, rest in steps(text) if instruction == "COPY" and not rest.startswith("--from")]
 
 
@@ -29,7 +29,7 @@ def filled(text, values):
 
 
 def run_in(root, command, environment, folder="/"):
-    """Runs a list of words in `root`, with a /proc of its own."""
+    """Runs a command, a list of words, in `root` with a separate /proc."""
     inner = 'cd "$1" && shift && exec "$@"'
     return subprocess.run(["unshare", "--mount", "--pid", "--fork", f"--mount-proc={root}/proc", "chroot", str(root), "/usr/bin/env", "-i",
                            *[f"{name}={value}" for name, value in environment.items()], "/bin/sh", "-c", inner, "sh", folder, *command],
@@ -48,8 +48,8 @@ class Image:
 
 
 def carry_out(text, context, base, target, work):
-    """The image of stage `target`: `base` is a folder with a root that stands for every base image, `work` where stages go.
-    Throws RuntimeError where a step fails, ValueError at one that is not known."""
+    """The image of stage `target`. `base`: root folder used for every base image; `work`: folder for the stages.
+    Raises RuntimeError if a step fails, ValueError for an unsupported step."""
     arguments, images, image = {}, {}, None
     for instruction, rest in steps(text):
         words = rest.split()
@@ -65,7 +65,7 @@ def carry_out(text, context, base, target, work):
             elif words[2] == target:
                 subprocess.run(["cp", "-a", str(base), str(root)], check=True)
             else:
-                root = None  # a stage that `target` does not need is not built, as by buildkit and buildah
+                root = None  # like buildkit and buildah, skips stages that `target` does not need
             image = images[words[2]] = Image(root)
         elif image is not None and image.root is None:
             continue
@@ -77,7 +77,7 @@ def carry_out(text, context, base, target, work):
             if not source.exists():
                 raise RuntimeError(f"COPY {rest}: no {source}")
             os.makedirs(destination.parent, exist_ok=True)
-            if source.is_dir():  # what is in the folder, as builders do
+            if source.is_dir():  # copies the content of the folder, like container builders
                 shutil.copytree(source, destination, symlinks=True, dirs_exist_ok=True)
             else:
                 shutil.copy2(source, destination)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests of ensure_dependencies where another process holds apt's locks: dependencies_test.sh SOURCE_FOLDER. apt-get is a
-# script that is locked as often as it is told, in the words of apt 2.6 and 3.0; nothing waits, for sleep only counts.
+# Tests of ensure_dependencies while another process holds apt's locks: dependencies_test.sh SOURCE_FOLDER. apt-get is a
+# script that reports a lock N times, with the messages of apt 2.6 and 3.0; sleep only counts.
 set -u
 source=$1
 work=$(mktemp -d)
@@ -67,7 +67,7 @@ expect "another failure is not waited for" slept_s 5
 expect "and is told as such" grep -q 'apt could not install what is missing' log.txt
 expect "with exit code 3" [ "$code" = 3 ]
 
-# sudo is said and, where somebody is there to answer, asked for.
+# The use of sudo is reported, and confirmed on a terminal.
 rm -f install.fails
 try 0 0
 expect "that it goes through sudo is said" grep -q 'installing with apt through sudo: nothing-there' log.txt
@@ -90,7 +90,7 @@ echo n >answer
 try 0 0 <answer
 expect "root is not asked" [ "$code" = 0 ]
 
-# What is fetched over the network is known beforehand, byte for byte.
+# All downloads are pinned by version and hash.
 for list in cuda-wheels.txt=10 cuda-tools.txt=2; do
   wheels=$source/scripts/${list%=*}
   expect "there are wheels in ${list%=*}" [ "$(grep -vc '^#' "$wheels")" = "${list#*=}" ]
@@ -99,7 +99,7 @@ for list in cuda-wheels.txt=10 cuda-tools.txt=2; do
 done
 expect "scripts name none themselves" sh -c "! grep -qE 'nvidia-[a-z0-9-]+==' '$source/scripts/bootstrap' '$source/scripts/dependencies.sh'"
 
-# The disassembler is fetched where it is missing, and only there; a failure says what to do.
+# The disassembler is fetched only if it is missing; an error says what to do.
 mkdir -p fresh/.cuda/tools/nvidia/cu13/bin
 printf '#!/bin/sh\necho "$*" >>%s/pip.calls\ncase $* in *--version) exit 0 ;; esac\n[ ! -e %s/pip.fails ]\n' "$PWD" "$PWD" >bin/python3
 chmod +x bin/python3

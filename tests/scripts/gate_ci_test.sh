@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests of scripts/gate-ci: gate_ci_test.sh SOURCE_FOLDER GPUBENCH_SIM. The program is the sim backend's, whose clock is
-# told; nothing is built.
+# Tests of scripts/gate-ci: gate_ci_test.sh SOURCE_FOLDER GPUBENCH_SIM. Runs the sim backend with a fake clock; builds
+# nothing.
 set -u
 source=$1 program=$2
 work=$(mktemp -d)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What `cmake --install` and `cpack` make of a build, and that images are built from it: package_test.py SOURCE_DIR BUILD_DIR
-With --bare-root SUITE: carries out the steps of the Containerfile in a bare Debian of that name, which needs root and debootstrap;
-the package is the newest that scripts/package left in BUILD_DIR. Exit 77 where that is not at hand.
+"""Tests of `cmake --install`, `cpack` and container images: package_test.py SOURCE_DIR BUILD_DIR
+--bare-root SUITE: executes the steps of the Containerfile in a bare Debian SUITE with the newest package of scripts/package in
+BUILD_DIR. Needs root and debootstrap; exits with 77 if one of them or the package is missing.
 """
 import os
 import platform
@@ -32,7 +32,7 @@ def succeeded(command, **more):
 
 
 class Folder(unittest.TestCase):
-    """Something made once, in a folder that goes away."""
+    """Test classes with a temporary folder, filled once by make()."""
 
     @classmethod
     def setUpClass(cls):
@@ -116,7 +116,7 @@ class Installed(Folder):
 
 
 class Archive(Folder):
-    """What scripts/package makes of this build, where it is `build` and for one kind of GPU."""
+    """The archive of scripts/package; skipped unless the build folder is `build` and for one GPU architecture."""
 
     @classmethod
     def make(cls):
@@ -166,7 +166,7 @@ class Deb(Folder):
 
 
 class Steps(Folder):
-    """The steps of a Containerfile, without any root to run in."""
+    """Steps of a Containerfile that need no root file system."""
 
     @classmethod
     def make(cls):

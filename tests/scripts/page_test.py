@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Opens report pages in headless Chromium with the network blocked: page_test.py SOURCE_DIR [--written-by PROGRAM | PAGE.html...]
 
-With pages, each of them must ask for nothing but itself, say nothing to the console, fit into 320 pixels, begin with a
-summary of one screen, look different in the dark, print, and show the same charts with scripts blocked. Without, the checks themselves are tried: on a page made of the golden charts, which must pass, and on pages with one fault each, which must be told. Exit code 77: no Chromium.
+With pages: each must request only itself, print nothing to the console, fit into 320 pixels, begin with a summary of one
+screen, have a dark theme, print, and show the same charts with scripts blocked. Without pages: tests the checks on a good
+page made of the golden charts, and on pages with one fault each. Exit code 77: no Chromium.
 """
 import hashlib
 import re
@@ -18,7 +19,7 @@ sys.path.insert(0, str(root / "scripts"))
 import browser  # noqa: E402
 
 SIZES = "[...document.querySelectorAll('svg.c-chart')].map(s => {const r = s.getBoundingClientRect(); return [r.width, r.height]})"
-# One chart alone in the corner of the window: so that its picture does not depend on where on the page it stands.
+# Moves one chart to the corner of the window, so that its picture does not depend on its place.
 ALONE = """(() => {
   const chart = document.querySelectorAll('svg.c-chart')[%d];
   const box = chart.viewBox.baseVal;
@@ -46,7 +47,7 @@ def charts(chromium, page, scripts):
 
 
 def faults(chromium, page):
-    """What is wrong with a page, in words; empty: nothing."""
+    """The faults of a page, as texts."""
     found = []
     page = Path(page)
     chromium.open(page)
@@ -65,7 +66,7 @@ def faults(chromium, page):
     chromium.open(page)
     if chromium.evaluate("document.querySelector('#summary')?.getBoundingClientRect().bottom > 800"):
         found.append("its summary takes more than one screen")
-    # Still printing: a heading begins a page with its charts, a chart fits below it, the table of cases is there.
+    # In print: a heading starts a page with its charts, a chart fits below it, the table of cases is shown.
     chromium.emulate(width=794, media="print")
     chromium.open(page)
     if chromium.evaluate("[...document.querySelectorAll('section')].some(s =>"
@@ -120,7 +121,7 @@ WRONG = {
 
 
 def try_checks(chromium, folder):
-    """Wrong answers of the checks, in words."""
+    """Wrong results of the checks, as texts."""
     page = folder / "page.html"
     wrong = []
     page.write_text(page_of(""))
@@ -132,7 +133,7 @@ def try_checks(chromium, folder):
         page.write_text(page_of(body))
         found = faults(chromium, page)
         if not any(expected in fault for fault in found):
-            wrong.append(f"'{expected}' is not told; told is {found}")
+            wrong.append(f"'{expected}' is not reported; reported: {found}")
     return wrong
 
 
@@ -142,7 +143,7 @@ def main():
         return 77
     pages = sys.argv[2:]
     with tempfile.TemporaryDirectory() as folder, browser.Browser() as chromium:
-        if pages[:1] == ["--written-by"]:  # a program that takes a file and how many cases its page is to have
+        if pages[:1] == ["--written-by"]:  # its arguments: the file and the number of cases
             pages = [Path(folder) / "made.html"]
             subprocess.run([sys.argv[3], pages[0], "60"], check=True)
         if pages:

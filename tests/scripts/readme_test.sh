@@ -1,5 +1,5 @@
 #!/bin/sh
-# The transcripts and the table of the Markdown files have the form that the program prints, and the check finds what differs:
+# Transcripts and the table in Markdown files match the program's output, and the check finds differences:
 # readme_test.sh SOURCE_FOLDER PROGRAM_FOLDER
 set -u
 source=$1 programs=$2
@@ -20,7 +20,7 @@ sed 's/^verdict  .*/verdict rate case/' "$guide" >"$work/column.md"
 sed '/^| `gemm`/d' "$suites" >"$work/table.md"
 sed 's/`linear_forward`/`linear_foreward`/' "$suites" >"$work/workload.md"
 
-# All in one run of the transcripts: the files that have one or the table, and those that must be stale.
+# One run checks all files: those with a transcript or the table, and those that must be stale.
 set --
 for place in "README.md:transcript excerpt checked" "harness/cli/README.md:transcript run checked" \
     "harness/compare/README.md:transcript gate" "suites/README.md:table suites"; do

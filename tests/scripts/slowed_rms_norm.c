@@ -1,5 +1,5 @@
-/* The example's RMS norm, FACTOR times slower for rows of 512 (-DFACTOR=1.25). The launch itself is slower, so that
- * gpubench chooses its batches as for a kernel that became slower. */
+/* The example's RMS norm, FACTOR times slower for rows of 512 (-DFACTOR=1.25). The launch itself is slowed, so that
+ * gpubench chooses its batches as for a slower kernel. */
 #include <time.h>
 
 #include "gpubench/implementation.h"

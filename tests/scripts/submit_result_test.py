@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What scripts/submit-result files, refuses and removes: submit_result_test.py SOURCE_DIR GPUBENCH
+"""Tests of scripts/submit-result: submit_result_test.py SOURCE_DIR GPUBENCH
 
-Reports are measured, validated and drawn by the real program; each is changed in one way in between.
+The real program measures, validates and draws reports; the tests change one thing in each.
 """
 import copy
 import json
@@ -31,7 +31,7 @@ class SubmitResult(unittest.TestCase):
         if measured.returncode != 0:
             raise RuntimeError(measured.stdout + measured.stderr)
         cls.report = json.loads((folder / "run" / "report.json").read_text())
-        del cls.report["digest"]  # of a report that nobody has changed
+        del cls.report["digest"]  # the tests change the report
 
     @classmethod
     def tearDownClass(cls):
@@ -131,7 +131,7 @@ class SubmitResult(unittest.TestCase):
         path = next(self.results.glob("one/*/report.json"))
         report = json.loads(path.read_text())
         report["context"]["host_name"] = "secret-host"
-        del report["digest"]  # as somebody does who edits one by hand
+        del report["digest"]  # as in a report edited by hand
         path.write_text(json.dumps(report))
         shutil.rmtree(path.parent / "charts")
         (self.results / "README.md").write_text(README)

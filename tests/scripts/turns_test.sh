@@ -1,6 +1,6 @@
 #!/bin/sh
-# scripts/test --full chooses three of the tests labelled `turn` by the commit: turns_test.sh SOURCE_FOLDER. ctest and git are
-# scripts here, and the function under test is taken out of the script.
+# scripts/test --full chooses three of the tests labeled `turn` by the commit: turns_test.sh SOURCE_FOLDER. ctest and git are
+# fake scripts; the function under test is extracted from scripts/test.
 set -u
 source=$1
 work=$(mktemp -d)

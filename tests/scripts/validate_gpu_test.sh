@@ -1,7 +1,7 @@
 #!/bin/sh
-# Tests of scripts/validate-gpu: validate_gpu_test.sh SOURCE_FOLDER GPUBENCH_SLOW. The real program rehearses on the CPU,
-# with plans and copies as slow as a GPU's are; a
-# scripted one plays a machine with a GPU: cases that fail, hang, or write too much.
+# Tests of scripts/validate-gpu: validate_gpu_test.sh SOURCE_FOLDER GPUBENCH_SLOW. The real program rehearses on the CPU with
+# plans and copies as slow as on a GPU; a scripted program simulates a GPU machine with cases that fail, hang or write too
+# much.
 set -u
 source=$1 program=$2
 work=$(mktemp -d)
@@ -89,7 +89,7 @@ expect "stages come in the order of what they tell" is "$(cut -f 1 "$work/rehear
 expect "its archive has the summary" archived rehearsal summary.txt
 [ "$failures" = 0 ] || { cat "$work/rehearsal.out"; tail -n 30 "$work/rehearsal/races.log"; }
 
-GPUBENCH_SLOW="plan_ms=60000"  # a plan that takes longer than its stage has
+GPUBENCH_SLOW="plan_ms=60000"  # a plan takes longer than the limit of its stage
 "$source/scripts/validate-gpu" --rehearse --program "$program" --budget 11s --only smoke --out "$work/planning" >"$work/planning.out" 2>&1
 expect "a stage that is still planning at its limit is cut" says planning '^smoke +cut'
 expect "and its report is there" archived planning smoke.json
@@ -97,7 +97,7 @@ expect "and its XML" archived planning smoke.xml
 expect "within its limit of 8 s" [ "$(cut -f 3 "$work/planning/stages.tsv")" -le 8 ]
 unset GPUBENCH_SLOW
 
-# --- what a machine with a GPU may do
+# --- a simulated machine with a GPU
 
 validate good
 expect "when all is well, the exit code is 0" is $code 0
@@ -190,7 +190,7 @@ for signal in TERM KILL; do
 done
 expect "and the summary says where" says TERM '^own-kernels +cut .*interrupted'
 
-# Killed in each of its stages in turn, by the first run that it does not get to.
+# Kills the script in each of its stages in turn, at run number PLAY_UNTIL + 1.
 unset PLAY PLAY_AT
 PLAY_CALLS=$work/calls PLAY_UNTIL=0
 export PLAY_CALLS PLAY_UNTIL

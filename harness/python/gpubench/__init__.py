@@ -1,7 +1,7 @@
-"""gpubench: conformance and speed of GPU training's operators.
+"""gpubench: benchmark and conformance suite for GPU training.
 
-check() and assert_conformant() judge tensors of anybody's test suite; @implements offers functions to `gpubench --impl
-FILE.py`; cases() and run() are the program's."""
+check() and assert_conformant() judge the results of an op in any test suite. @implements offers functions to
+`gpubench --impl FILE.py`. cases() and run() call the program."""
 
 from ._check import Verdict, assert_conformant, check
 from ._implements import Call, Outputs, implements

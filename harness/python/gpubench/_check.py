@@ -1,4 +1,4 @@
-"""The check of one op's results: the fp64 textbook and its derived bounds in place of a tolerance."""
+"""The check of one op's results against the fp64 textbook, within derived bounds."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ Attribute = Union[bool, int, float, str, Sequence[int]]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the check of one call found; true where it passed."""
+    """The result of a check; true if it passed."""
 
     op: str
     passed: bool
     verdict: str
-    """"pass", "fail", or "not_proven": nothing could be compared."""
+    """"pass", "fail", or "not_proven" (nothing was compared)."""
     error_over_bound: float
-    """The most of its bound that an element uses, beyond its one rounding; at most 1 where all are right."""
+    """The largest error of an element beyond its final rounding, relative to its bound; at most 1 if all are right."""
     judged: int
     """Elements compared, of `elements`."""
     elements: int
     bad: int
     """Judged elements outside their bound."""
     operand: str | None
-    """Where the worst element lies, and at which index of it."""
+    """The tensor of the worst element, and its index."""
     index: tuple[int, ...] | None
     got: float
     want: float
-    """What the textbook says, in fp64."""
+    """The value of the fp64 textbook."""
     bound: float
-    """How far from `want` a correct result may be before it is rounded to its type."""
+    """The largest distance from `want` of a correct result, before it is rounded to its type."""
     rule: str
-    """Where the bound is from, with its numbers."""
+    """The rule of the bound, with its numbers."""
     message: str
 
     def __bool__(self) -> bool:
@@ -98,18 +98,18 @@ def check(
     threads: int = 0,
     **attributes: Attribute,
 ) -> Verdict:
-    """Judges `outputs` of an op that read `inputs`: tensors by operand name (lists where an operand is one).
+    """Judges the `outputs` of an op for its `inputs`, tensors by operand name (a list for a list operand).
 
-    Tensors are PyTorch's, NumPy's, JAX's, or anything with DLPack or a buffer; those on a GPU are copied to the host.
-    `gpubench explain OP` says which operands and attributes an op has. An output that updates an input ("w'") is the
-    content afterwards, and the input that from before.
+    Accepts tensors of PyTorch, NumPy, JAX, and objects with DLPack or a buffer; copies them from a GPU to the host.
+    `gpubench explain OP` lists operands and attributes. For an output that updates an input ("w'"), the input must have
+    the content before the call.
 
-    accumulate: the type that sums are kept in; f32, or f64 where an input is.
-    products: how products read their inputs: "exact", "tf32" (rounded to it) or "emulated".
-    sample: judge a sample of the elements (tile edges and others always in it) where judging them all takes long.
+    accumulate: the type of sums; default f32, or f64 if an input is f64.
+    products: how products read their inputs: "exact", "tf32" (rounded to tf32) or "emulated".
+    sample: judge a sample of the elements, including tile edges, if judging all takes long.
 
-    Raises ValueError where the call cannot be judged: no such op or attribute, a missing operand, shapes or types that
-    the op does not accept, a tensor without memory.
+    Raises ValueError for an unknown op or attribute, a missing operand, shapes or types that the op does not accept,
+    and a tensor without memory.
     """
     ins, outs = _listed(inputs), _listed(outputs)
     if accumulate is None:
@@ -158,7 +158,7 @@ def check(
 
 
 def assert_conformant(op: str, inputs: Mapping[str, Any], outputs: Mapping[str, Any], **options: Any) -> Verdict:
-    """check(), which raises AssertionError with op, element and bound where it does not pass."""
+    """check(), but raises AssertionError with op, element and bound if it does not pass."""
     verdict = check(op, inputs, outputs, **options)
     if not verdict:
         raise AssertionError(str(verdict))

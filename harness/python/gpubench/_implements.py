@@ -1,4 +1,4 @@
-"""Python functions as an implementation under test: the table of functions of gpubench/implementation.h, by ctypes."""
+"""Python functions as an implementation under test: the function table of gpubench/implementation.h, by ctypes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Call:
-    """What is asked for; `when` gets it."""
+    """A call of an op; the argument of `when`."""
 
     op: str
     attributes: dict[str, Any]
     types: dict[str, str]
-    """By operand: of an input, or an output."""
+    """By operand, inputs and outputs."""
     shapes: dict[str, tuple[int, ...]]
     accumulate: str
     products: str
@@ -36,13 +36,13 @@ class Call:
 
     @property
     def type(self) -> str:
-        """The narrowest floating-point type among its tensors; of calls without one the first tensor's."""
+        """The narrowest floating-point type of its tensors; without one, the type of the first tensor."""
         floats = [type for type in self.types.values() if type in _FLOATS]
         return min(floats, key=_FLOATS.index) if floats else next(iter(self.types.values()), "")
 
 
 class Outputs(dict):
-    """The outputs of a call by operand name, as items, and as attributes where the name is one."""
+    """The outputs of a call by operand name, as items, and as attributes if the name is an identifier."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -52,7 +52,7 @@ class Outputs(dict):
 
 
 class Offer:
-    """A decorated function, and which calls it takes."""
+    """A decorated function and the calls it takes."""
 
     def __init__(self, function: Callable[..., Any], op: str, tensors: str, types: Sequence[str], when: Any):
         self.function, self.op, self.tensors, self.types, self.when = function, op, tensors, tuple(types), when
@@ -81,7 +81,7 @@ class Offer:
         return self.function.__name__ + ("+copy" if self.copies else "")
 
     def declines(self, call: Call) -> str:
-        """Why it does not take the call; empty where it does."""
+        """The reason for declining the call; empty: takes it."""
         if call.type not in self.types:
             return f"{self.function.__name__} takes {', '.join(self.types)}, not {call.type}"
         if not call.on_host and self.tensors in ("numpy", "jax"):
@@ -103,7 +103,7 @@ class Offer:
             if isinstance(said, str):
                 return said
             if not said:
-                return f"{self.function.__name__} does not take such a call (its `when`)"
+                return f"{self.function.__name__} declines this call by its `when`"
         return ""
 
 
@@ -119,16 +119,15 @@ def implements(
 ) -> Callable[[Function], Function]:
     """Offers the decorated function as an implementation of an op, in a file for `gpubench --impl FILE.py`.
 
-    The function gets the op's inputs by the names of its parameters (lists where an operand is one, None where the
-    call lacks an optional one) and attributes likewise: `gpubench explain OP` has all names. A call whose attributes
-    differ from the defaults in one that the function does not name is not offered to it. With a parameter `out`,
-    outputs by name, it writes there. Without, it returns a tensor, or a tuple in the order of the outputs; they are
-    copied in the time that is measured, and the kernel's name ends in "+copy". A parameter `stream` is CUDA's, to
-    enqueue on; PyTorch functions find it set as the current one.
+    Parameters are named after the op's inputs and attributes; `gpubench explain OP` lists them. A list operand is a
+    list, a missing optional operand is None. The function declines a call with a non-default attribute that it does not
+    name. It writes its results to the parameter `out` (outputs by name). Without `out`, it returns a tensor, or a tuple
+    in the order of the outputs; the measured time includes their copy, and the kernel's name ends in "+copy". A
+    parameter `stream` is the CUDA stream to use; for PyTorch functions it is the current stream.
 
-    tensors: whose the arguments are: "torch", "numpy", "jax", or "dlpack" (objects with __dlpack__).
-    types: the narrowest floating-point types of calls that it takes.
-    when: further conditions on a call; false or a reason declines it.
+    tensors: type of the arguments: "torch", "numpy", "jax", or "dlpack" (objects with __dlpack__).
+    types: accepted calls, by their narrowest floating-point type.
+    when: further condition on a call; false or a reason declines it.
     """
     if tensors not in _TAKEN_AS:
         raise ValueError(f"tensors='{tensors}'; expected one of {', '.join(_TAKEN_AS)}")
@@ -199,7 +198,7 @@ def _copy(offer: Offer, results: Any, outputs: list[tuple[str, Any]]) -> None:
 
 
 def _bound(offer: Offer, call: c.Call, stream: int | None) -> Callable[[], None]:
-    """The function on the tensors of a call: all that need not be done again each time that it runs."""
+    """The function with its arguments prepared, so that each run only calls it."""
     own = [OwnTensor(call.tensors[i]) for i in range(call.input_count + call.output_count)]
     attributes = {name: value for name, value in _attributes_of(call).items() if name not in offer.optional}  # "bias"
     arguments = {**attributes, **_by_operand(offer, own[: call.input_count])}
@@ -219,7 +218,7 @@ def _bound(offer: Offer, call: c.Call, stream: int | None) -> Callable[[], None]
             function(**arguments)
 
     else:
-        # Arrays of JAX cannot be written: its outputs are NumPy's views of the same memory.
+        # JAX arrays are immutable: outputs are NumPy views of the memory.
         take = as_numpy if offer.tensors in ("jax", "dlpack") else _TAKEN_AS[offer.tensors]
         outputs = [(one.name, take(one)) for one in made]
 
@@ -246,7 +245,7 @@ def _write(text: int, size: int, said: str) -> None:
 
 
 def _told(error: BaseException, file: str) -> str:
-    """ "TypeError: ... (my_kernels.py:12)": the last line of the file under test on the way to where it was raised."""
+    """ "TypeError: ... (my_kernels.py:12)": the innermost line of the file under test in the traceback."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [one for one in frames if one.filename == file] or frames
     place = f" ({os.path.basename(own[-1].filename)}:{own[-1].lineno})" if own else ""
@@ -254,17 +253,17 @@ def _told(error: BaseException, file: str) -> str:
 
 
 class Table:
-    """Functions for C: gpubench's calls of the offers of one file. Must live as long as gpubench runs."""
+    """The C function table of one file. Must outlive the run."""
 
     def __init__(self, file: str, offers: Sequence[Offer], version: str = "", broken: str = ""):
-        """broken: why the file could not be imported; every call then fails with it."""
+        """broken: the error of the import; every call then fails with it."""
         self.file, self.broken = file, broken
         self.offers: dict[str, list[Offer]] = {}
         for offer in offers:
             self.offers.setdefault(offer.op, []).append(offer)
         self.plans: dict[int, Offer] = {}
         self.last = 0
-        # By plan and address of a call, which is the same each time that it has the same tensors.
+        # By plan and address of the call: calls with the same tensors have the same address.
         self.calls: dict[int, dict[int, Callable[[], None]]] = {}
         self.version = version.encode()
         self.table = c.Implementation(

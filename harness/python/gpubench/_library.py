@@ -1,4 +1,4 @@
-"""libgpubench.so by ctypes: the structures of gpubench/implementation.h and library.h, and the functions."""
+"""libgpubench.so by ctypes: structures and functions of gpubench/implementation.h and library.h."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Plan(ctypes.Structure):
     _fields_ = [("state", ctypes.c_void_p), ("workspace_bytes", ctypes.c_size_t), ("name", ctypes.c_char * 64)]
 
 
-# Text is written through its address: ctypes would make a copy of a char*.
+# Output text is a void*: ctypes would pass a copy for a char*.
 Offers = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(Call), ctypes.c_void_p, ctypes.c_size_t)
 Prepare = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.POINTER(Call), ctypes.POINTER(Plan), ctypes.c_void_p, ctypes.c_size_t
@@ -133,7 +133,7 @@ _loaded: ctypes.CDLL | None = None
 
 
 def library() -> ctypes.CDLL:
-    """The library of the package; loaded once."""
+    """The library, loaded on the first call."""
     global _loaded
     if _loaded is None:
         loaded = ctypes.CDLL(_path())
@@ -153,15 +153,15 @@ def library() -> ctypes.CDLL:
 
 
 def encoded(what: str, name: str) -> bytes:
-    """A name for C, which reads no further than a NUL: "gemm\\0x" would be gemm there."""
+    """A name for C. Rejects control characters: C ends a name at a NUL, so "gemm\\0x" would be gemm."""
     if not name.isprintable():
         raise ValueError(f"{what} {ascii(name)}: a name has no control characters; remove them")
     return name.encode()
 
 
 def describe(op: str) -> tuple[list[str], list[str], dict[str, object], set[str]]:
-    """The operands of an op ("bias?" is optional, "w*" a list): inputs, outputs; its attributes' defaults; and which
-    of them are switches that ask for an input."""
+    """Inputs and outputs of an op ("bias?" is optional, "w*" a list), defaults of its attributes, and the boolean
+    attributes that require an input."""
     text = ctypes.create_string_buffer(8192)
     if library().gpubench_describe(encoded("op", op), text, len(text)) != OK:
         raise ValueError(text.value.decode())

@@ -1,4 +1,4 @@
-"""The program in the package: the command `gpubench`, cases(), run() and what a run reports."""
+"""The program in the package: the command `gpubench`, cases(), run() and Report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PROGRAM = str(Path(__file__).with_name("bin") / "gpubench")
 
 
 def _environment() -> dict[str, str]:
-    """This process's, in which a virtual environment counts as activated: NVIDIA's libraries are looked for in its packages."""
+    """os.environ with VIRTUAL_ENV set inside a virtual environment: gpubench looks there for NVIDIA's libraries."""
     found = dict(os.environ)
     if sys.prefix != sys.base_prefix:
         found.setdefault("VIRTUAL_ENV", sys.prefix)
@@ -26,10 +26,10 @@ def _environment() -> dict[str, str]:
 
 
 class RunError(RuntimeError):
-    """The program could not do what was asked; `code` is its exit code, the text what it said."""
+    """A run without a report; `code` is the exit code, the text is the program's error output."""
 
     def __init__(self, code: int, said: str):
-        super().__init__(said.strip() or f"gpubench ended with {code}")
+        super().__init__(said.strip() or f"gpubench exited with code {code}")
         self.code = code
 
 
@@ -66,7 +66,7 @@ def _said(words: list[str]) -> str:
 
 @dataclass(frozen=True)
 class Case:
-    """A case that there is: what `gpubench list` shows of it."""
+    """A case as `gpubench list` shows it."""
 
     id: str
     suite: str
@@ -80,29 +80,29 @@ class Case:
 
 
 def cases(**flags: FlagValue | None) -> list[Case]:
-    """The cases that these flags select, named as `gpubench list`'s: cases(suite="gemm", tier="smoke", device="cpu")."""
+    """The cases that the flags of `gpubench list` select: cases(suite="gemm", tier="smoke", device="cpu")."""
     listed = json.loads(_said(["list", "--format", "json", *_words(flags)]))["cases"]
     return [Case(**{name: one[name] for name in Case.__dataclass_fields__}) for one in listed]
 
 
 @dataclass(frozen=True)
 class Result:
-    """A case that was run, by one implementation."""
+    """The result of a case for one implementation."""
 
     id: str
     status: str
     """"pass", "fail", "downgraded", "not_proven", "unverified", "unsupported", "skipped" or "error"."""
     reason: str
     contender: str
-    """The name of a file of --impl; empty where the device's own libraries ran it."""
+    """The name of a file of --impl; empty for the device's own libraries."""
     implementation: str
     error_over_bound: float | None
     median_ns: float | None
-    """Of one run, where it was timed and passed; its 95% interval."""
+    """Median of one run and its 95% interval; None unless the case was timed and passed."""
     ci95_low_ns: float | None
     ci95_high_ns: float | None
     record: dict[str, Any] = field(repr=False)
-    """All of the case in the report."""
+    """The case as in the report."""
 
 
 def _result(record: dict[str, Any]) -> Result:
@@ -123,13 +123,13 @@ def _result(record: dict[str, Any]) -> Result:
 
 @dataclass(frozen=True)
 class Report:
-    """What a run found; iterates over its results."""
+    """The results of a run; iterates over them."""
 
     results: list[Result]
     code: int
-    """The exit code: 0 where all that ran passed."""
+    """The exit code; 0: everything that ran passed."""
     document: dict[str, Any] = field(repr=False)
-    """The report as JSON has it (results/schema)."""
+    """The JSON report (results/schema)."""
 
     @property
     def passed(self) -> bool:
@@ -142,7 +142,7 @@ class Report:
         return len(self.results)
 
     def to_pandas(self) -> Any:
-        """A frame with a row for each result. Raises ImportError where pandas is not installed."""
+        """A data frame with a row per result. Raises ImportError if pandas is not installed."""
         try:
             import pandas
         except ImportError:
@@ -152,15 +152,16 @@ class Report:
 
     @staticmethod
     def read(file: str | os.PathLike[str], code: int = 0) -> Report:
-        """Of a report.json that a run has written."""
+        """The report in a report.json."""
         document = json.loads(Path(file).read_text(encoding="utf-8"))
         return Report([_result(one) for one in document["gpubench"]["cases"]], code, document)
 
 
 def run(**flags: FlagValue | None) -> Report:
-    """Runs cases, with the flags of `gpubench run`: run(suite="norm", tier="smoke", impl=["mine.py"], device="cpu").
+    """Runs cases with the flags of `gpubench run`: run(suite="norm", tier="smoke", impl=["mine.py"], device="cpu").
 
-    Verdicts are values: a failing case is in the report. Raises RunError where there is none (wrong flags, no device).
+    A failing case is a result in the report, not an exception. Raises RunError if there is no report (wrong flags, no
+    device).
     """
     if flags.get("impl"):
         flags.setdefault("python", sys.executable)

@@ -1,4 +1,4 @@
-"""Other people's tensors as ours, and ours as theirs, without copies where memory is the host's."""
+"""Conversion of tensors from and to other frameworks, without copies of host memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from . import _library as c
 
-# By DLPack's code and bits.
+# By DLPack's type code and bits.
 _TYPES = {
     (2, 64): "f64",
     (2, 32): "f32",
@@ -21,7 +21,7 @@ _TYPES = {
     (6, 8): "u8",
     (0, 64): "i64",
 }
-# By NumPy's dtype.name; those of ml_dtypes have no type string of their own.
+# By NumPy's dtype.name: types of ml_dtypes have no distinct type string.
 _NAMES = {
     "float64": "f64",
     "float32": "f32",
@@ -46,7 +46,7 @@ _new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
 class HostTensor:
-    """A tensor in host memory, whatever it came from; holds what keeps the memory alive. Strides are in elements."""
+    """A tensor in host memory; `owner` keeps the memory alive. Strides are in elements."""
 
     def __init__(self, address: int, type: str, shape: tuple[int, ...], strides: tuple[int, ...], owner: Any):
         self.address, self.type, self.shape, self.strides, self.owner = address, type, shape, strides, owner
@@ -76,7 +76,7 @@ def _of_array(array: Any) -> HostTensor:
     if name not in _NAMES:
         raise TypeError(f"dtype {name or interface['typestr']}; expected one of {', '.join(_NAMES)}")
     if interface["typestr"][0] == ">":
-        raise TypeError("a big-endian array; expected the machine's order")
+        raise TypeError("a big-endian array; expected native byte order")
     type = _NAMES[name]
     shape = tuple(interface["shape"])
     steps = interface.get("strides")
@@ -101,7 +101,7 @@ def _of_dlpack(tensor: Any) -> HostTensor:
     if not dl.data and 0 not in shape:
         raise ValueError("a tensor without memory")
     strides = tuple(dl.strides[i] for i in range(dl.ndim)) if dl.strides else _row_major(shape)
-    # A capsule that nobody takes from deletes its tensor with itself.
+    # The capsule is not consumed, so it deletes its tensor when it is destroyed.
     return HostTensor((dl.data or 0) + dl.byte_offset, type, shape, strides, (tensor, capsule))
 
 
@@ -133,19 +133,19 @@ def _of_torch(tensor: Any) -> HostTensor:
     except (NotImplementedError, RuntimeError):
         has_memory = False
     if not has_memory:
-        raise ValueError("a tensor without memory (FakeTensor, meta device, or storage that was freed)")
+        raise ValueError("a tensor without memory (FakeTensor, meta device, or freed storage)")
     last = tensor.storage_offset() + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride()))
     if tensor.numel() and (last + 1) * tensor.element_size() > storage.nbytes():
         raise ValueError(f"a tensor that reaches beyond its storage of {storage.nbytes()} bytes")
     tensor = tensor.detach().cpu()
     if tensor.is_conj() or tensor.is_neg():
         tensor = tensor.resolve_conj().resolve_neg()
-    # DLPack has no bool in older versions.
+    # Older versions of DLPack have no bool.
     return _of_dlpack(tensor.view(torch.uint8) if tensor.dtype == torch.bool else tensor)
 
 
 def _narrowed(tensor: Any) -> Any:
-    """64-bit whole numbers, as frameworks have labels and tokens, in the 32 bits that gpubench's ops have."""
+    """64-bit integers, such as labels and tokens of frameworks, as the 32 bits that gpubench's ops read."""
     narrow = tensor.int() if _is_torch(tensor) else tensor.astype("int32")
     if not bool((narrow == tensor).all()):
         raise ValueError("64-bit integers that do not fit 32 bits")
@@ -153,7 +153,7 @@ def _narrowed(tensor: Any) -> Any:
 
 
 def host_tensor(tensor: Any) -> HostTensor:
-    """Of PyTorch (copied from a GPU), NumPy, JAX, and whatever else has __array_interface__, __dlpack__ or a buffer."""
+    """From PyTorch (copied from a GPU), NumPy, JAX, and objects with __array_interface__, __dlpack__ or a buffer."""
     if _is_torch(tensor):
         taken = _of_torch(tensor)
     elif hasattr(tensor, "__array_interface__"):
@@ -166,13 +166,13 @@ def host_tensor(tensor: Any) -> HostTensor:
         try:
             taken = _of_buffer(tensor)
         except TypeError as error:
-            raise TypeError(f"{type(tensor).__name__} is no tensor that can be read ({error})") from None
+            raise TypeError(f"{type(tensor).__name__} is not a readable tensor ({error})") from None
     if taken.type == "i64":
         return host_tensor(_narrowed(tensor))
     return taken
 
 
-# --- ours as theirs
+# --- export
 
 
 class _ManagedTensor(ctypes.Structure):
@@ -191,7 +191,7 @@ def _delete(address: int) -> None:
 
 
 class OwnTensor:
-    """A tensor of a call, for frameworks to take: DLPack, and NumPy's interface for host memory."""
+    """A tensor of a call, exported by DLPack, and by NumPy's interface for host memory."""
 
     def __init__(self, tensor: c.Tensor):
         self.name = tensor.operand.decode()
@@ -208,7 +208,7 @@ class OwnTensor:
         return self.dl.device.device_type, self.dl.device.device_id
 
     def __dlpack__(self, **_: Any) -> Any:
-        """The capsule; the work is enqueued on gpubench's own stream, so there is nothing to wait for."""
+        """The capsule. Needs no synchronization: the work is enqueued on gpubench's stream."""
         managed = _ManagedTensor(self.dl, None, _delete)
         address = ctypes.addressof(managed)
         _exported[address] = managed

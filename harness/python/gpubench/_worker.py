@@ -1,7 +1,7 @@
-"""A worker of gpubench that runs Python functions: its words are FILE.py ... -- PROGRAM ARGUMENT ...
+"""A worker of gpubench that runs Python functions: _worker FILE.py ... -- PROGRAM ARGUMENT ...
 
-Started by the program for `--impl FILE.py`, in place of itself. It makes tables of the files' functions and then is the
-program that it stands in for."""
+The program starts it for `--impl FILE.py` instead of itself. It registers the functions of the files and then calls
+gpubench_main() as PROGRAM."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _load(file: str) -> _implements.Table:
     sys.path.insert(0, os.path.dirname(file))
     try:
         spec = importlib.util.spec_from_file_location(name, file)
-        assert spec is not None and spec.loader is not None  # of a name that ends in .py
+        assert spec is not None and spec.loader is not None  # the name ends in .py
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         spec.loader.exec_module(module)
@@ -42,7 +42,7 @@ def main() -> None:
     code = c.library().gpubench_main(len(program), words)
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)  # tensors that are still held may call back into what an orderly end has taken apart
+    os._exit(code)  # an orderly exit could destroy modules that deleters of live tensors still call
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""For pytest, which finds it by itself: the fixture `gpubench_check`."""
+"""The pytest fixture `gpubench_check`; pytest loads it by its entry point."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._check import Verdict, assert_conformant
 
 @pytest.fixture
 def gpubench_check(record_property: Callable[[str, object], None]) -> Callable[..., Verdict]:
-    """gpubench.assert_conformant(), which also keeps in JUnit reports how much of the bound was used."""
+    """gpubench.assert_conformant(), and records error / bound in JUnit reports."""
 
     def checked(op: str, inputs: object, outputs: object, **options: object) -> Verdict:
         verdict = assert_conformant(op, inputs, outputs, **options)  # type: ignore[arg-type]

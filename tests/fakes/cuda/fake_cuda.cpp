@@ -1,5 +1,5 @@
-// A library in the place of the driver's libcuda.so.1 that shows two devices, of compute capability 8.0 and 9.0. The
-// call that GPUBENCH_FAKE_HANG names never returns.
+// A fake libcuda.so.1 with two devices, of compute capability 8.0 and 9.0. The call named by GPUBENCH_FAKE_HANG never
+// returns.
 #include "tests/fakes/cuda/hang.h"
 
 extern "C" {
@@ -9,7 +9,7 @@ int cuDriverGetVersion(int* version) { return gpubench::hang_in("cuDriverGetVers
 int cuDeviceGetCount(int* count) { return gpubench::hang_in("cuDeviceGetCount"), *count = 2, 0; }
 int cuDeviceGet(int* device, int ordinal) {
   gpubench::hang_in("cuDeviceGet");
-  *device = 70 + ordinal;  // a handle, which need not be the ordinal
+  *device = 70 + ordinal;  // a handle differs from the ordinal
   return ordinal < 2 ? 0 : 101;
 }
 // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR is 75, _MINOR 76.

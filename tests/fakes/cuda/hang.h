@@ -1,5 +1,4 @@
-// How the fake drivers hang: in the call that the variable GPUBENCH_FAKE_HANG names, for ever, like one that waits for
-// a device that does not come back.
+// Makes the fake drivers hang in the call named by GPUBENCH_FAKE_HANG, like a driver that waits for a lost device.
 #pragma once
 
 #include <unistd.h>
@@ -10,7 +9,7 @@
 
 namespace gpubench {
 
-/// Returns at once from every call but that one, where it says on standard error "hangs in CALL".
+/// Prints "hangs in CALL" to standard error and hangs in the named call; returns at once in others.
 inline void hang_in(std::string_view call) {
   const char* wanted = std::getenv("GPUBENCH_FAKE_HANG");
   if (wanted == nullptr || call != wanted) return;

@@ -1,5 +1,4 @@
-// A library in the place of the CUDA module that hangs while it is loaded, like one whose constructors ask a driver
-// that does not answer.
+// A fake CUDA module that hangs while it is loaded, like one whose constructors wait for a driver.
 #include "tests/fakes/cuda/hang.h"
 
 namespace {

@@ -1,16 +1,14 @@
-// oneDNN with wrong results: what its primitives write is corrupted as CORRUPT_ONEDNN says. Without it nothing is.
+// oneDNN with wrong results: corrupts the outputs of primitives by the variable CORRUPT_ONEDNN:
 //
 //   sign     every element changes its sign
 //   scale    every element is 2% larger
 //   nan      one element becomes NaN
-//   element  one element is doubled, but only in outputs of a million elements or more
-//   threads  every element changes its sign, but only where OpenMP has several threads
+//   element  one element is doubled, only in outputs of at least a million elements
+//   threads  every element changes its sign, only if OpenMP has several threads
 //   launch   one element is doubled, in every CORRUPT_ONEDNN_EACH-th launch
-//   random   any one element is doubled, in any launch with a chance of 1 in CORRUPT_ONEDNN_EACH, as
-//            CORRUPT_ONEDNN_SEED has it
+//   random   a random element is doubled, in 1 of CORRUPT_ONEDNN_EACH launches at random, seeded by CORRUPT_ONEDNN_SEED
 //
-// Of outputs of 100,000 f32 or bf16 elements or more: the products by which the backend proves a library before it uses
-// it are smaller, so that it does not refuse to start.
+// Only outputs of at least 100,000 f32 or bf16 elements: the backend tests a library with smaller products on start.
 #include <dlfcn.h>
 #include <dnnl.h>
 #include <omp.h>
@@ -36,7 +34,7 @@ std::uint64_t number_of(const char* variable, std::uint64_t usual) {
   return text == nullptr ? usual : std::strtoull(text, nullptr, 10);
 }
 
-// The next of a stream of random numbers (SplitMix64).
+// The next random number (SplitMix64).
 std::uint64_t next_random() {
   static std::atomic<std::uint64_t> state{number_of("CORRUPT_ONEDNN_SEED", 1) * 0xd1342543de82ef95U};
   std::uint64_t x = state += 0x9e3779b97f4a7c15U;
@@ -53,7 +51,7 @@ bool is_due(std::string_view kind) {
   return kind == "launch" ? ++launches % each == 0 : next_random() % each == 0;
 }
 
-// A bf16 number is the upper half of an f32 one.
+// bf16 is the upper half of f32.
 float number(const unsigned char* data, std::size_t bytes) {
   std::uint32_t bits = 0;
   std::memcpy(reinterpret_cast<unsigned char*>(&bits) + (4 - bytes), data, bytes);
@@ -76,7 +74,7 @@ void corrupt(std::string_view kind, unsigned char* data, std::size_t count, std:
   const auto all = [&](float factor) {
     for (std::size_t at = 0; at < count; ++at) multiply(at, factor);
   };
-  // The largest of some: zeros stay what they are.
+  // The largest of several: a doubled zero would stay the same.
   std::size_t middle = count / 2;
   for (std::size_t at = middle; at < count && at < count / 2 + 64; ++at) {
     if (number(data + at * bytes, bytes) > number(data + middle * bytes, bytes)) middle = at;

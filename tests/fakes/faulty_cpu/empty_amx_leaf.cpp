@@ -1,7 +1,6 @@
-// A virtual machine that hands on the flags of AMX but not leaf 0x1D of CPUID, which describes the tiles: the processor
-// is told to fault at CPUID (arch_prctl(2), ARCH_SET_CPUID; /proc/cpuinfo lists cpuid_fault where it can), and a
-// handler answers, truly but for that leaf. Threads and forks inherit it, and so does a program that is started, by
-// LD_PRELOAD.
+// A virtual machine that has the CPUID flags of AMX but an empty leaf 0x1D, which describes the tiles. CPUID faults
+// (arch_prctl(2), ARCH_SET_CPUID; needs cpuid_fault in /proc/cpuinfo), and a handler answers. Threads and forks inherit
+// the setting; started programs get it by LD_PRELOAD.
 #if defined(__x86_64__) && defined(__linux__)
 
 #include <cpuid.h>
@@ -23,7 +22,7 @@ long let_cpuid_run(bool yes) {
 void answer(int /*signal*/, siginfo_t* /*info*/, void* context) {
   greg_t* registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
   const auto* code = reinterpret_cast<const unsigned char*>(registers[REG_RIP]);
-  if (code[0] != 0x0F || code[1] != 0xA2) {  // another fault: as if there were no handler
+  if (code[0] != 0x0F || code[1] != 0xA2) {  // another fault: restore the default action
     (void)std::signal(SIGSEGV, SIG_DFL);
     return;
   }
@@ -45,7 +44,7 @@ void answer(int /*signal*/, siginfo_t* /*info*/, void* context) {
   action.sa_sigaction = answer;
   action.sa_flags = SA_SIGINFO | SA_NODEFER;
   ::sigaction(SIGSEGV, &action, nullptr);
-  // A test that counts on it must notice where it does not work.
+  // Tests must be able to detect that this does not work.
   if (let_cpuid_run(false) != 0) ::_exit(99);
 }
 

@@ -1,6 +1,5 @@
-// oneDNN on a processor that cannot run what it announces: above the instruction set FAULTY_CPU_ABOVE (a number of
-// dnnl_cpu_isa_t) every primitive ends with an illegal instruction, or, with FAULTY_CPU_KIND=wrong, gives a wrong first
-// number. Without the variable nothing is changed.
+// oneDNN on a processor that announces instruction sets it cannot run: above FAULTY_CPU_ABOVE (a dnnl_cpu_isa_t), every
+// primitive raises SIGILL, or, with FAULTY_CPU_KIND=wrong, writes a wrong first element.
 #include <dlfcn.h>
 #include <dnnl.h>
 
@@ -16,7 +15,7 @@ bool is_above_what_works() {
   return (static_cast<unsigned>(dnnl_get_effective_cpu_isa()) & ~works) != 0;
 }
 
-// The upper bits of exponents: whatever the type, the number becomes another.
+// Changes the upper bits of the exponent, so that the number changes for every type.
 void spoil(const dnnl_exec_arg_t& argument) {
   void* data = nullptr;
   if (dnnl_memory_get_data_handle(argument.memory, &data) != dnnl_success) std::abort();

@@ -29,7 +29,7 @@ struct State {
 };
 
 State* state = nullptr;
-std::mutex guard;  // files are read by several threads
+std::mutex guard;  // several threads read files
 
 template <class Function>
 Function* next(const char* name) {
@@ -53,7 +53,7 @@ void forget(int fd) {
   state->open.erase(fd);
 }
 
-// Counts an operation; true where it is to fail.
+// Counts an operation; true: it must fail.
 bool strikes(bool removal = false, bool* halved = nullptr) {
   const std::lock_guard lock(guard);
   const int number = ++state->count;

@@ -1,8 +1,6 @@
-// File operations that fail on demand, in the test's own process: the program's definitions of open(), write() and the
-// others stand before the C library's.
-//
-// Only what concerns one folder is counted and can fail: paths below it, and descriptors that were opened there. So the
-// k-th operation of a piece of code that reads or writes can be made to fail, for all k.
+// File operations of the test's process that fail on demand: definitions of open(), write() and others in the program
+// take precedence over those of the C library. Counts only operations on paths below one folder and descriptors opened
+// there, so that a test can make the k-th operation fail, for every k.
 #pragma once
 
 #include <filesystem>
@@ -10,43 +8,41 @@
 namespace gpubench {
 
 enum class Fault {
-  error,        ///< the operation fails; close() closes all the same
-  short_count,  ///< write() takes half, read() gives half of what it could; everything else works
+  error,        ///< the operation fails; close() still closes
+  short_count,  ///< write() writes half, read() reads half; other operations succeed
   killed        ///< the process ends by SIGKILL before the operation
 };
 
 struct IoFaults {
   int first = 0;           ///< the operation that fails, from 1
-  bool and_after = false;  ///< so do all after it, as on a full disk
+  bool and_after = false;  ///< all later ones fail too, as on a full disk
   int error = 0;           ///< errno
   Fault fault = Fault::error;
 };
 
-/// Faults while it lives; one at a time.
+/// Injects faults during its lifetime; only one may exist.
 class FailingIo {
  public:
-  /// `folder`: the current one, by its absolute path; relative paths count as in it.
+  /// `folder`: absolute path of the current folder; relative paths are in it.
   FailingIo(const std::filesystem::path& folder, const IoFaults& faults);
   FailingIo(const FailingIo&) = delete;  // one at a time
   FailingIo& operator=(const FailingIo&) = delete;
   ~FailingIo();
-  /// Whether there were so many operations that the fault was met.
+  /// Whether the fault occurred.
   [[nodiscard]] bool struck() const;
-  /// Whether a removal was made to fail: then something may be left behind.
+  /// Whether a removal failed: files may be left.
   [[nodiscard]] bool struck_a_removal() const;
 };
 
-// operator new that fails on demand, in the test's own process: the program's definition stands before the library's.
-
-/// While it lives the k-th allocation throws std::bad_alloc, and so do those after it where that is asked for; one at a
-/// time, all threads count.
+/// During its lifetime the k-th allocation of all threads throws std::bad_alloc, and optionally all later ones. Only
+/// one may exist. The program's operator new takes precedence over the library's.
 class FailingMemory {
  public:
   FailingMemory(long k, bool and_after);
   FailingMemory(const FailingMemory&) = delete;  // one at a time
   FailingMemory& operator=(const FailingMemory&) = delete;
   ~FailingMemory();
-  /// Whether there were so many allocations that the fault was met.
+  /// Whether the fault occurred.
   [[nodiscard]] bool struck() const;
 };
 

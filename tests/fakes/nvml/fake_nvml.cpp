@@ -1,5 +1,5 @@
-// With FAKE_NVML_OLD the library of an old driver: older names, and no energy, links, MIG or bus width.
-// With FAKE_NVML_FOREIGN a library that is no NVML at all.
+// FAKE_NVML_OLD: an old driver, with older names, without energy, links, MIG and bus width.
+// FAKE_NVML_FOREIGN: a library that is not NVML.
 #include "tests/fakes/nvml/fake_nvml.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// A management library that says what a test wants: built as libnvidia-ml.so.1, loaded by its path. Its script is the
-// object that fake_nvml() returns; ask for it through dlsym(), since the library is not linked.
+// A scriptable NVML, built as libnvidia-ml.so.1 and loaded by path. fake_nvml() returns its script; get it through
+// dlsym(), since the library is not linked.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct FakeGpu {
   unsigned max_memory_mhz = 3201;
   unsigned bus_bits = 6144;
   unsigned power_mw = 650500;
-  unsigned power_now_mw = ~0U;  ///< the field of power at this moment; as here: the GPU has none
+  unsigned power_now_mw = ~0U;  ///< field of instantaneous power; ~0: not supported
   unsigned power_limit_mw = 700000;
   unsigned power_limit_max_mw = 700000;
   std::uint64_t energy_mj = 5000000;
@@ -41,28 +41,28 @@ struct FakeGpu {
   unsigned pcie_width = 16;
   unsigned pcie_width_max = 16;
   std::vector<unsigned> processes;
-  std::vector<unsigned long long> xids{};  ///< that it has reported and nobody has asked for; 0: another event
+  std::vector<unsigned long long> xids{};  ///< pending Xid events; 0: another event
 };
 
 struct FakeNvml {
   std::string driver = "580.65.06";
   int cuda = 13000;
   std::vector<FakeGpu> gpus{FakeGpu{}};
-  std::map<std::string, int> answers;  ///< function -> the status that it answers, and does nothing else
-  bool endless_text = false;           ///< text fills its buffer without an end
-  unsigned claimed_processes = 0;      ///< how many it says there are, when it is not 0
+  std::map<std::string, int> answers;  ///< function -> status that it returns without effect
+  bool endless_text = false;           ///< texts fill their buffers without NUL
+  unsigned claimed_processes = 0;      ///< number that it reports, unless 0
   int starts = 0;
   int stops = 0;
-  int event_sets = 0;  ///< that are not freed
+  int event_sets = 0;  ///< not freed yet
 };
 
 extern "C" FakeNvml* fake_nvml();
 
-// Loads one of the fake management libraries and lets a test write its script.
+// Loads one of the fake libraries and gives access to its script.
 
 class ScriptedNvml {
  public:
-  /// `kind`: "today", "old", "foreign". The script starts as new.
+  /// `kind`: "today", "old", "foreign". Resets the script.
   explicit ScriptedNvml(const std::string& kind = "today");
   [[nodiscard]] const std::string& path() const { return path_; }
   FakeNvml* operator->() { return script_; }

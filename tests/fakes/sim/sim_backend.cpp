@@ -22,7 +22,7 @@ using sim::Fault;
 using sim::FaultKind;
 
 constexpr std::size_t alignment = 256;
-constexpr double empty_ns = 50.0;  // a launch takes time even where it does nothing
+constexpr double empty_ns = 50.0;  // minimum time of a launch
 
 struct SimPlan : PlanImpl {
   OpCall call;
@@ -30,7 +30,7 @@ struct SimPlan : PlanImpl {
   std::vector<TensorSpec> outputs;
   double ns = 0.0;
   std::vector<Fault> faults;
-  std::shared_ptr<bool> lost;  // of the whole backend
+  std::shared_ptr<bool> lost;  // shared by the backend
   std::string name;
   Choice how = Choice::only;
   [[nodiscard]] std::string implementation() const override { return name; }
@@ -55,7 +55,7 @@ struct SimLaunch : LaunchImpl {
   [[nodiscard]] virtual double first_output() const = 0;
 };
 
-// As a tuner would: what is asked for, then what is remembered, then what is fastest.
+// The order of a tuner: pinned, then remembered, then fastest.
 void choose(const PlanOptions& options, const std::string& fastest, SimPlan& plan) {
   const auto offered = [](const std::string& name) { return name == "sim:a" || name == "sim:b" || name == "sim:c"; };
   plan.how = offered(options.remembered) ? Choice::remembered : Choice::timed;
@@ -64,7 +64,7 @@ void choose(const PlanOptions& options, const std::string& fastest, SimPlan& pla
                                                : "sim:" + fastest;
 }
 
-// Whatever handler a sanitizer has.
+// SIG_DFL, since sanitizers install handlers.
 void end_by(int signal) {
   std::signal(signal, SIG_DFL);
   ::raise(signal);
@@ -87,7 +87,7 @@ class OpLaunch : public SimLaunch {
 
   [[nodiscard]] double first_output() const override { return load(output().spec.dtype, output().data); }
 
-  /// This op with its second input read from a copy that is taken now.
+  /// This op, with its second input read from a copy made now.
   [[nodiscard]] std::shared_ptr<const OpLaunch> with_stale_input() const {
     auto stale = std::make_shared<OpLaunch>(*this);
     const std::byte* const now = tensors_.at(1).data;
@@ -114,7 +114,7 @@ class OpLaunch : public SimLaunch {
     for (std::size_t i = 0; i < plan_->inputs.size(); ++i)
       inputs.emplace_back(plan_->inputs[i], i == 1 && !stale_.empty() ? stale_.data() : tensors_[i].data);
     const OpDefinition& meaning = definition(plan_->call.kind);
-    std::vector<std::vector<Expected>> results;  // all of them before any is stored: outputs may overwrite inputs
+    std::vector<std::vector<Expected>> results;  // compute all before storing any: outputs may overwrite inputs
     for (int o = 0; o < static_cast<int>(plan_->outputs.size()); ++o) {
       const CheckUnits units = meaning.units({plan_->call, plan_->inputs, plan_->outputs}, o);
       std::vector<std::int64_t> all(static_cast<std::size_t>(units.count));
@@ -270,7 +270,7 @@ void SimBackend::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
   std::memcpy(to, from, bytes);
 }
 
-// What a device would send: the runs, and where they begin.
+// Traffic of a device: the runs, and their offsets.
 void SimBackend::gather(std::span<std::byte> host, const std::byte* device, std::span<const std::int64_t> offsets) {
   if (!script_.examines || offsets.empty()) return Backend::gather(host, device, offsets);
   cross(offsets.size_bytes(), traffic_.written_bytes);
@@ -283,7 +283,7 @@ void SimBackend::scan(std::span<ChunkScan> chunks, const std::byte* device, DTyp
   if (!script_.examines) return Backend::scan(chunks, device, type, rows);
   const SimTraffic before = traffic_;
   Backend::scan(chunks, device, type, rows);
-  traffic_ = before;  // that was on the device
+  traffic_ = before;  // the work was on the device
   cross(chunks.size_bytes(), traffic_.read_bytes);
 }
 

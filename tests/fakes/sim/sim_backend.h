@@ -1,5 +1,5 @@
-// The sim backend: a device that computes by the textbook, has a fake clock, and fails where its script says so.
-// It exists to test the harness: every way a backend can be wrong, on demand and the same each time.
+// The sim backend, a test double: computes by the textbook, has a fake clock, and injects the faults of its script
+// deterministically.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@
 
 namespace gpubench {
 
-/// What has crossed between the host and the device.
+/// Traffic between host and device.
 struct SimTraffic {
   std::int64_t read_bytes = 0;
   std::int64_t written_bytes = 0;
 };
 
-/// One call of the harness that a test may want to look at.
+/// A recorded call of the harness.
 struct SimEvent {
   enum class What { plan, run, time } what = What::run;
   std::vector<std::string> labels;  ///< of the ops, in the order they run
@@ -30,7 +30,7 @@ struct SimEvent {
   int copies = 0;              ///< of time()
   RoundPlan plan;              ///< of time()
   double output_before = 0.0;  ///< of time(): the first element of the last op's first output, before anything ran
-  SimTraffic before{};         ///< of time(): what had crossed until then
+  SimTraffic before{};         ///< of time(): traffic until then
 };
 
 class SimBackend : public Backend {
@@ -52,15 +52,15 @@ class SimBackend : public Backend {
   [[nodiscard]] Launch bind(const Plan& plan, std::span<const Tensor> tensors, Workspace workspace) override;
   [[nodiscard]] Launch sequence(std::span<const Launch> launches, const Schedule& schedule) override;
   void run(const Launch& launch) override;
-  /// Runs every copy that has a turn once, and reports what the fake clock says of all turns.
+  /// Runs every copy that has a turn once; the times are from the fake clock.
   [[nodiscard]] RoundTimes time(std::span<const Launch> copies, const RoundPlan& plan) override;
 
   [[nodiscard]] std::span<const FusionClaim> fused_ops() const override { return script_.claims; }
 
-  /// Everything that was planned, run and timed so far.
+  /// All calls of plan, run and time so far.
   [[nodiscard]] std::span<const SimEvent> events() const { return events_; }
   [[nodiscard]] const SimTraffic& traffic() const { return traffic_; }
-  /// The most bytes that were allocated at once.
+  /// Peak of allocated bytes.
   [[nodiscard]] std::int64_t peak_bytes() const { return *peak_; }
 
  private:
@@ -68,8 +68,8 @@ class SimBackend : public Backend {
 
   sim::Script script_;
   DeviceInfo device_;
-  std::vector<int> hits_;             ///< per fault of the script: how many plans it matched
-  std::map<const void*, int> timed_;  ///< how often a launch was timed
+  std::vector<int> hits_;             ///< by fault of the script: plans that it matched
+  std::map<const void*, int> timed_;  ///< number of times a launch was timed
   std::vector<SimEvent> events_;
   SimTraffic traffic_;
   std::shared_ptr<bool> lost_ = std::make_shared<bool>(false);
@@ -82,33 +82,32 @@ class SimBackend : public Backend {
 
 }  // namespace gpubench
 
-// A backend around another that spoils what an op has written, but only now and then: in some calls of time(), in some
-// runs, in one element. Every run of a round is really run, so that later ones overwrite what was spoiled.
+// Wraps a backend and corrupts an op's output intermittently: in some calls of time(), some runs, one element. Executes
+// every run of a round, so that later runs overwrite the corruption.
 namespace gpubench::sim {
 
-/// Calls of time() before the first round of a short case, by a preset of few rounds: whether it is short, and how long
-/// it takes.
+/// Calls of time() before the first round of a short case with few rounds, which estimate its time.
 inline constexpr std::int64_t estimates = 2;
 
-/// Where in the course of timing a run stands, of those that run the op; all count from 1.
+/// Position of a run among those that run the op; all count from 1.
 struct Moment {
-  std::int64_t call = 0;  ///< of time(); the first `estimates` calls are no rounds
-  std::int64_t turn = 0;  ///< of this call, those of the warm-up included
+  std::int64_t call = 0;  ///< of time(); the first `estimates` calls are not rounds
+  std::int64_t turn = 0;  ///< of this call, including the warm-up
   std::int64_t run = 0;   ///< of all calls together
 };
 
 struct Flaw {
   std::string label;                                         ///< of the op
-  std::function<bool(const Moment&)> when;                   ///< whether a run inside time() is spoiled
-  std::function<void(const TensorSpec&, std::byte*)> spoil;  ///< works on the op's first output
-  bool always = false;                                       ///< in every run, those of the check included
+  std::function<bool(const Moment&)> when;                   ///< whether a run inside time() is corrupted
+  std::function<void(const TensorSpec&, std::byte*)> spoil;  ///< applied to the op's first output
+  bool always = false;                                       ///< in every run, including the check
 };
 
-/// Multiplies one element, given by its logical index, by -3 and takes 100 away: far outside any bound.
+/// Multiplies one element, by its logical index, by -3 and subtracts 100: far outside any bound.
 [[nodiscard]] std::function<void(const TensorSpec&, std::byte*)> one_wrong_element(std::int64_t linear);
 
-/// `inner`, whose device memory the host must see, with the flaw; `run_ns` is what one run takes by its clock. Rotates
-/// over the copies in the warm-up and in the samples anew, as the CPU backend does. `inner` must outlive it.
+/// Wraps `inner`, whose memory must be host-visible and which must outlive the result. `run_ns`: time of one run. The
+/// rotation over copies restarts after the warm-up, as in the CPU backend.
 [[nodiscard]] std::unique_ptr<Backend> flaky(Backend& inner, Flaw flaw, double run_ns);
 
 }  // namespace gpubench::sim

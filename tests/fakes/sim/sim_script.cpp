@@ -41,7 +41,7 @@ constexpr std::array<std::pair<std::string_view, FaultKind>, 24> fault_names{
   throw UsageError("sim script: cannot understand '" + std::string(item) + "'");
 }
 
-/// The text behind the last `mark`, cut off from `text`; empty where there is none.
+/// Cuts the text after the last `mark` off `text`; empty without a mark.
 std::string cut_off(std::string_view& text, char mark) {
   const std::size_t at = text.rfind(mark);
   if (at == std::string_view::npos) return {};
@@ -80,7 +80,7 @@ Fault parse_fault(std::string_view item) {
   refuse(item);
 }
 
-/// An op kind keeps a view of its name, so that it must be one of those that exist.
+/// An op kind views its name, so it must be an existing kind.
 OpKind kind_of(std::string_view name, std::string_view item) {
   for (const FusionRule& rule : fusion_rules()) {
     if (rule.kind.name == name) return rule.kind;

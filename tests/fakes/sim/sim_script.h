@@ -1,24 +1,23 @@
-// What a sim backend is told to do wrong, as one string, so that a test can pass it to another process.
+// The script of a sim backend as one string, so that a test can pass it to another process.
 //
 //   script  = item { ";" item }
 //   item    = "opaque"                        device memory that the host must not read directly
 //           | "examines"                      copies and examines its memory itself: little crosses to the host
-//           | "clock=" nanoseconds            what one run of any op takes, 0: it stands still; else by cost
+//           | "clock=" nanoseconds            time of one run of any op; 0: the clock stands still; default: by cost
 //           | "uneven=" percent               every other round takes that much longer
-//           | "wanders"                       the clock is off by 1 to 97 permille, by the process
+//           | "wanders"                       the clock is off by 1 to 97 permille, depending on the process
 //           | "memory=" bytes | "cache=" bytes
-//           | "name=" text                     the device's
-//           | "plan_ms=" ms                   each plan takes so long, by the real clock
-//           | "copy_bytes_per_s=" n           so does what crosses between host and device
-//           | "lacks=" type                   plans nothing with a tensor of that type
-//           | "fuse=" kind                    claims that fused op, its gain measured
-//           | "fuse_unmeasured=" kind         claims it, its gain not measured
-//           | "fastest=" name                 offers each op as sim:a, sim:b and sim:c, and finds that one when it
-//           tunes | fault [ "/sequence" | "/graph" ] "@" label [ ":" extents ] [ "#" n ]
+//           | "name=" text                    name of the device
+//           | "plan_ms=" ms                   real time of each plan
+//           | "copy_bytes_per_s=" n           real bandwidth between host and device
+//           | "lacks=" type                   no plan for tensors of that type
+//           | "fuse=" kind                    claims that fused op, gain measured
+//           | "fuse_unmeasured=" kind         claims that fused op, gain not measured
+//           | "fastest=" name                 offers each op as sim:a, sim:b and sim:c; tuning chooses that one
+//           | fault [ "/sequence" | "/graph" ] "@" label [ ":" extents ] [ "#" n ]
 //
-// A fault hits the op with that label; `extents` ("8x16") only where its first output has that shape, `n` only the n-th
-// time this backend plans such an op. With "/sequence" it happens inside sequences only, never when the op runs alone;
-// with "/graph" inside those that are graphs.
+// A fault hits the op with that label: with `extents` ("8x16") only if its first output has that shape, with `n` only
+// the n-th such op that this backend plans, with "/sequence" only inside sequences, with "/graph" only inside graphs.
 #pragma once
 
 #include <cstdint>
@@ -35,9 +34,9 @@ namespace gpubench::sim {
 
 enum class FaultKind {
   wrong_element,  ///< one element of the first output is far off
-  wrong_last,     ///< one element of the last output is
+  wrong_last,     ///< one element of the last output is far off
   unwritten,      ///< the last quarter of the first output is not written
-  transposed,     ///< the first output, a matrix, is written as one of as many rows as it has columns
+  transposed,     ///< the first output, a matrix, is written transposed
   last_bit,       ///< the lowest bit of one element of the first output is flipped
   nan,            ///< one element of the first output is NaN
   inf,            ///< one element of the first output is infinite
@@ -52,12 +51,12 @@ enum class FaultKind {
   segv,           ///< the process ends by SIGSEGV
   abort,          ///< the process ends by SIGABRT
   exit,           ///< the process exits with status 0
-  lost,           ///< throws DeviceLost, and so does everything after it in this process
+  lost,           ///< throws DeviceLost, as do all later calls of this backend
   hang,           ///< does not return
   stubborn,       ///< does not return, and ignores SIGTERM
   drop,           ///< in a sequence: the op does not run
-  early,          ///< in a sequence: the op runs before those that it depends on
-  stale           ///< in a sequence: the op reads its second input as it was when the sequence was made
+  early,          ///< in a sequence: the op runs before its dependencies
+  stale           ///< in a sequence: the op reads its second input as it was when the sequence was created
 };
 
 struct Fault {
@@ -75,21 +74,21 @@ struct Script {
   bool examines = false;
   std::string fastest;
   std::optional<double> clock_ns;
-  double uneven = 0.0;  ///< a share of the time
+  double uneven = 0.0;  ///< fraction of the time
   bool wanders = false;
   std::int64_t memory_bytes = std::int64_t{4} << 30U;
   std::int64_t cache_bytes = std::int64_t{64} << 10U;
   std::int64_t plan_ms = 0;
-  std::int64_t copy_bytes_per_s = 0;  ///< 0: at once
+  std::int64_t copy_bytes_per_s = 0;  ///< 0: no delay
   std::string lacks;                  ///< name of a type
   std::vector<FusionClaim> claims;
   std::vector<Fault> faults;
 };
 
-/// Throws UsageError naming the item that makes no sense.
+/// Throws UsageError naming the invalid item.
 [[nodiscard]] Script parse_script(std::string_view text);
 
-/// Throws Unsupported where one of the tensors is of the type that the script's device lacks.
+/// Throws Unsupported for a tensor of the type that the device lacks.
 void expect_types_of_device(const Script& script, std::span<const TensorSpec> tensors);
 
 }  // namespace gpubench::sim

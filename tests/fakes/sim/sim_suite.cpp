@@ -84,7 +84,7 @@ Program residual() {
   return p;
 }
 
-// The backward of two linear layers with a bias and a GELU between them, but for the gradient of their input.
+// The backward of two linear layers with a bias and a GELU between them, without the gradient of their input.
 Program linear_backward() {
   Program p;
   const ValueId dy = matrix(p, "dy", Role::gradient);

@@ -1,4 +1,4 @@
-// Six tiny cases for tests of the harness; every op's label is unique, so that a script can aim at one case.
+// Six tiny cases for tests of the harness, with unique labels, so that a script can select an op.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace gpubench::sim {
 
-/// In this order, ids "sim/<name>/n=8/f32/x1":
+/// Ids "sim/<name>/n=8/f32/x1", in this order:
 ///   first   y = gemm(x, w)                                             "first.gemm"
 ///   chain   y = gemm(gemm(x, w), v) + x                                 "chain.up", "chain.down", "chain.add"
 ///   update  c' = gemm(a, b) + c, in place                               "update.gemm"
@@ -18,25 +18,24 @@ namespace gpubench::sim {
 ///   last    s = a + b                                                   "last.add"
 [[nodiscard]] std::vector<PlannedCase> sim_cases();
 
-/// One more, which has something to fuse: u = gemm(x, w); s = x + u; y = norm(s); z = gemm(y, w) + s. Ops
-/// "residual.up", "residual.sum", "residual.norm", "residual.down", "residual.out".
+/// A case with fusible ops: u = gemm(x, w); s = x + u; y = norm(s); z = gemm(y, w) + s. Ops "residual.up",
+/// "residual.sum", "residual.norm", "residual.down", "residual.out".
 [[nodiscard]] PlannedCase residual_case(bool fuse);
 
-/// One with both kinds of bias gradients: ops "linear.dhidden", "linear.dw", "linear.db" (of dy), "linear.dz",
+/// A case with both kinds of bias gradients: ops "linear.dhidden", "linear.dw", "linear.db" (of dy), "linear.dz",
 /// "linear.sum" (of dz).
 [[nodiscard]] PlannedCase linear_case();
 
 /// The table's gradients of a tied embedding: ops "tied.head", "tied.embedding" and their "tied.sum", then "tied.norm".
 [[nodiscard]] PlannedCase tied_case();
 
-/// A step of two ops that overwrite state and one that reads it: c' = a + c, d' = a + d, s = c' + d', in place but for
-/// the last. Ops "step.c", "step.d", "step.sum".
+/// A step with two in-place updates of state and a reader: c' = a + c, d' = a + d, s = c' + d'. Ops "step.c", "step.d",
+/// "step.sum".
 [[nodiscard]] PlannedCase step_case();
 
-/// The id of one of them.
 [[nodiscard]] std::string sim_id(const std::string& name);
 
-/// Says of a record only what the tests of isolation look at.
+/// Encodes only the fields that the isolation tests read.
 class TextCodec : public RecordCodec {
  public:
   [[nodiscard]] std::string encode(const CaseRecord& record) const override;

@@ -1,9 +1,11 @@
-// A worker for tests of isolation: the sim suite on a sim backend that follows the script given by --script.
-//
-// Flags of its own: --babble writes bytes into the pipe that are no message; --cut-short half a message, and ends;
-// --oversized the start of one that is longer than any may be; --stillborn exits before reading anything; --beats N
-// announces the first case, then sends N beats, 20 ms apart, before it does anything; --mute announces it and says
-// nothing more; --toil S announces it and computes for S seconds of a processor's time first.
+// The worker of the isolation tests: the sim suite on a sim backend with the script of --script. More flags:
+//   --babble      writes bytes to the pipe that are not a message
+//   --cut-short   writes half a message and exits
+//   --oversized   writes the start of a message above the size limit
+//   --stillborn   exits before reading
+//   --beats N     announces the first case, then sends N beats, 20 ms apart, before it starts
+//   --mute        announces the first case and stays silent
+//   --toil S      announces the first case and computes for S seconds of CPU time first
 #include <unistd.h>
 
 #include <cstdlib>

@@ -129,7 +129,7 @@ TEST_P(InProcesses, MoreRanksThanProcessesAreUnsupportedWithTheReason) {
   const Json report = report_there();
   EXPECT_EQ(report["gpubench"]["cases"][0]["status"], "unsupported");
   EXPECT_EQ(report["gpubench"]["cases"][0]["reason"],
-            "3 ranks need as many processes, and 2 were started (mpirun -np 3)");
+            "3 ranks need one process each, but only 2 were started; use mpirun -np 3");
 }
 
 TEST_P(InProcesses, AMistakeIsSaidOnceAndExitsWith2) {

@@ -1,4 +1,4 @@
-// Networks in levels, how groups lie in them, and what crosses each, by hand.
+// Network levels, domains of groups, and seconds per level, computed by hand.
 #include "harness/network/levels.h"
 #include "tests/thrown_text.h"
 
@@ -21,7 +21,7 @@ std::string refusal(const std::vector<std::string>& words) {
   return thrown_text<std::invalid_argument>([&] { (void)beyond(h100, words); });
 }
 
-TEST(Network, IsReadLevelByLevel) {
+TEST(Network, IsParsedLevelByLevel) {
   const Network network = beyond(h100, {"256:50", "16384:25.5", "10"});
   EXPECT_EQ(to_string(network), "450 GB/s within 8 devices, 50 within 256, 25.5 within 16384, 10 beyond");
   EXPECT_EQ(level_name(network, 0), "node");
@@ -31,19 +31,19 @@ TEST(Network, IsReadLevelByLevel) {
   EXPECT_EQ(level_name({}, 1), "network");
 }
 
-TEST(Network, RefusesWhatIsNone) {
+TEST(Network, InvalidLevelsAreErrors) {
   for (const char* word : {"", "x", "0", "-50", "nan", "inf", "50x", "1e10", ":50", "256:50"})
     EXPECT_THAT(refusal({word}), HasSubstr("is not GB/s; expected")) << word;
   for (const char* word : {"50", "256", "256:", ":50", "256:0", "256:nan", "x:50", "2.5:50", "99999999999999999999:50"})
     EXPECT_THAT(refusal({word, "25"}), HasSubstr("is not GPUS:GB/S; expected")) << word;
   for (const char* word : {"8:50", "4:50", "0:50", "-8:50", "100:50", "2097152:50"})
-    EXPECT_THAT(refusal({word, "25"}), HasSubstr("joins no whole number of the 8 GPUs below")) << word;
+    EXPECT_THAT(refusal({word, "25"}), HasSubstr("is not a larger multiple of the 8 GPUs below")) << word;
   EXPECT_THAT(refusal({"256:50", "256:40", "25"}), HasSubstr("of the 256 GPUs below"));
 }
 
-// tp=8 puts a member on every eighth device: nine fit into 72, and 64 need eight domains, with eight each; 72 devices
-// hold 8 x 8 of them. 100 neighbours need two domains.
-TEST(Scattered, GroupsFillTheDomainsThatTheyNeedAlike) {
+// tp=8: a member on every eighth device. Nine fit into 72 devices, so 64 need eight domains of eight. 100 neighbors
+// need two domains.
+TEST(Scattered, GroupsFillTheirDomainsEvenly) {
   const Network network = beyond(nvl72, {"1152:100", "50"});
   EXPECT_THAT(domains_of({64, 8}, network), ElementsAre(8, 1, 1));
   EXPECT_EQ(in_nodes({64, 8}, network).in_node, 8.0);
@@ -59,15 +59,15 @@ TEST(Scattered, MembersDoNotStraddleNodes) {
   EXPECT_THAT(domains_of({4, 512}, network), ElementsAre(4, 4, 1));
 }
 
-// 1,024 neighbours: 7/8 of all in the node, 31/32 of an eighth in the pod, 3/4 of a 256th beyond.
-TEST(SecondsByLevel, OfEachLevelIsWhatTheLevelBelowLeft) {
+// 1,024 neighbors: 7/8 of all in the node, 31/32 of an eighth in the pod, 3/4 of a 256th beyond.
+TEST(SecondsByLevel, EachLevelCarriesTheRestOfTheLevelBelow) {
   const Network network = beyond(h100, {"256:50", "25"});
   EXPECT_THAT(seconds_by_level(1e9, {1024, 1}, network),
               ElementsAre(DoubleEq(1e9 * 7 / 8 / 450e9), DoubleEq(1e9 / 8 * 31 / 32 / 50e9),
                           DoubleEq(1e9 / 256 * 3 / 4 / 25e9)));
 }
 
-TEST(SecondsByLevel, ALevelThatIsOversubscribedTwiceTakesTwiceAsLong) {
+TEST(SecondsByLevel, ALevelWithTwofoldOversubscriptionTakesTwiceAsLong) {
   const Scattered group{512, 8};
   const auto full = seconds_by_level(1e9, group, beyond(h100, {"256:50", "50"}));
   const auto half = seconds_by_level(1e9, group, beyond(h100, {"256:50", "25"}));
@@ -75,9 +75,9 @@ TEST(SecondsByLevel, ALevelThatIsOversubscribedTwiceTakesTwiceAsLong) {
   EXPECT_GT(full[2], 0.0);
 }
 
-// Ranks of the same place in 32 nodes meet at one switch where rails are joined, and in eight racks of four nodes where
-// racks are: of a quarter of what each has, 7/8 go beyond.
-TEST(SecondsByLevel, ARailKeepsWhatARackSendsBeyond) {
+// Ranks at the same index in 32 nodes: one switch if rails are joined; eight racks of four nodes otherwise, where 7/8
+// of a quarter of the bytes go beyond.
+TEST(SecondsByLevel, ARailNeedsNoLevelBeyondWhereARackDoes) {
   const Scattered group{32, 8};
   EXPECT_THAT(seconds_by_level(1e9, group, beyond(h100, {"256:50", "25"})),
               ElementsAre(0.0, DoubleEq(1e9 * 31 / 32 / 50e9), 0.0));
@@ -89,8 +89,8 @@ TEST(SecondsByLevel, AGroupWithinANodeSendsNothingBeyond) {
   EXPECT_THAT(seconds_by_level(1e9, {9, 8}, beyond(nvl72, {"50"})), ElementsAre(DoubleEq(1e9 * 8 / 9 / 900e9), 0.0));
 }
 
-// Nine neighbours in two nodes: five, and four that have a quarter each to send.
-TEST(SecondsByLevel, TheDomainWithTheFewestMembersHasTheLongestWay) {
+// Nine neighbors in two nodes: five, and four that send a quarter each.
+TEST(SecondsByLevel, TheDomainWithTheFewestMembersIsTheSlowest) {
   EXPECT_THAT(seconds_by_level(1e9, {9, 1}, {}),
               ElementsAre(DoubleEq(1e9 * 4 / 5 / 450e9), DoubleEq(1e9 / 4 / 2 / 50e9)));
 }

@@ -1,4 +1,4 @@
-// What an id stands for, digested: whatever changes the meaning of a case changes the digest, and nothing else does.
+// The digest changes exactly when the meaning of a case does.
 #include "harness/plan/plan.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace gpubench {
 namespace {
 
-// c = a b, then layer norm, each part of which can be made another.
+// c = a b, then layer norm, with parts that can be varied.
 class Adjustable : public Workload {
  public:
   std::string item = "rows";
@@ -72,7 +72,7 @@ std::uint64_t digest_with(const std::function<void(Adjustable&)>& change) {
   return digest_of(workload);
 }
 
-TEST(DefinitionDigest, ChangesWithWhateverTheProgramMeans) {
+TEST(DefinitionDigest, ChangesWithEveryPartOfTheProgram) {
   const std::pair<const char*, std::function<void(Adjustable&)>> changes[] = {
       {"unit of items", [](Adjustable& w) { w.item = "columns"; }},
       {"number of items", [](Adjustable& w) { w.items_per_run = 9.0; }},
@@ -110,8 +110,8 @@ TEST(DefinitionDigest, ChangesWithWhateverTheProgramMeans) {
   EXPECT_EQ(digest_of(Adjustable()), usual);
 }
 
-// A role is told to people, and used by transforms before the program is what it is.
-TEST(DefinitionDigest, IsTheSameWhateverARoleIsCalled) {
+// Roles serve display and transforms that run before the digest.
+TEST(DefinitionDigest, DoesNotDependOnRoles) {
   EXPECT_EQ(digest_with([](Adjustable& w) { w.role = Role::activation; }), digest_of(Adjustable()));
 }
 
@@ -132,7 +132,7 @@ TEST(DefinitionDigest, ChangesWithTheIdentityOfTheCaseAndHowItIsTimed) {
   }
 }
 
-// The default launch is a graph on a GPU and a stream on the CPU, of one id; labels and tiers are for people.
+// The default launch is a graph on a GPU and a stream on the CPU, with the same id; labels and tiers are display only.
 TEST(DefinitionDigest, IsTheSameOnEveryDeviceAndInEveryTier) {
   Case c = some_case();
   c.launch = LaunchMode::graph;

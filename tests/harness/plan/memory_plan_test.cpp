@@ -1,4 +1,4 @@
-// Memory that storages take turns in: which may share it, and which op waits for which.
+// Memory reuse: which storages may share a slot, and the dependencies that this adds.
 #include "harness/plan/memory_plan.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ ValueId source(Program& p, const std::string& name, std::int64_t rows = 4) {
 
 StorageId storage_of(const Program& p, ValueId id) { return p.value(id).storage; }
 
-// y0 = a + a, y1 = y0 + y0, ...: of n results the last stays, and two neighbours are needed together.
+// y0 = a + a, y1 = y0 + y0, ...: the last one is the result, and two neighbors are live at a time.
 struct Chain {
   Program p;
   std::vector<ValueId> y;
@@ -45,7 +45,7 @@ TEST(MemoryPlan, OneSegmentKeepsEverything) {
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(plan.keeps_memory(chain.storage(i)));
 }
 
-TEST(MemoryPlan, AChainTakesTurnsInTwoSlotsAndItsResultStays) {
+TEST(MemoryPlan, AChainAlternatesBetweenTwoSlotsAndKeepsItsResult) {
   const Chain chain(6);
 
   const MemoryPlan plan = minimal_memory(chain.p);
@@ -68,18 +68,18 @@ TEST(MemoryPlan, NothingIsReusedWithinASegment) {
       EXPECT_NE(plan.slot_of[static_cast<std::size_t>(chain.storage(i).index)],
                 plan.slot_of[static_cast<std::size_t>(chain.storage(j).index)]);
   }
-  EXPECT_EQ(plan.bytes(), 5 * 64);  // a, y0 to y2, of which y2 lives on; y3 and y4 in the place of two of them; y5
+  EXPECT_EQ(plan.bytes(), 5 * 64);  // a, y0 to y2 (y2 is read later), y5; y3 and y4 reuse two of them
 }
 
-// A norm leaves mean and rstd beside y: where nothing reads them, they are of no use once y is read, and y's readers
-// take their place. Where nothing reads y either, all three are results.
-TEST(MemoryPlan, WhatAnOpLeavesUnreadBesideWhatIsReadMakesRoom) {
+// If y of a norm is read, its unread mean and rstd may be overwritten by the readers of y. If y is not read either, all
+// three are results.
+TEST(MemoryPlan, UnreadOutputsOfAnOpWithAReadOutputAreReused) {
   Program p;
   const ValueId x = source(p, "x");
   const ValueId one = p.add(tensor("one", DType::f32, {4}, Role::parameter, Fill::normal(1.0)));
   const LayerNormForward norm = layer_norm_forward(p, {}, {}, "norm", x, one, one);
   EXPECT_FALSE(minimal_memory(p).reuses());
-  const ValueId a = column_sum(p, {}, "a", norm.y);  // 4 elements, as mean and rstd
+  const ValueId a = column_sum(p, {}, "a", norm.y);  // 4 elements, like mean and rstd
   add(p, {}, "b", a, a);
 
   const MemoryPlan plan = minimal_memory(p);
@@ -88,13 +88,13 @@ TEST(MemoryPlan, WhatAnOpLeavesUnreadBesideWhatIsReadMakesRoom) {
               testing::Contains(testing::AnyOf(storage_of(p, norm.mean), storage_of(p, norm.rstd))));
 }
 
-TEST(MemoryPlan, WhatIsUpdatedInPlaceIsOneStorageAndStateIsNeverShared) {
+TEST(MemoryPlan, AnInPlaceUpdateIsOneStorageAndStateIsNeverShared) {
   Program p;
   const ValueId a = source(p, "a");
   const ValueId c = source(p, "c");
   const ValueId g = add(p, {}, "g", a, a);                           // op 0
   const ValueId norm = gradient_norm(p, {}, "norm", std::array{g});  // op 1
-  clip(p, {}, {}, "clip", norm, std::array{g});                      // op 2 overwrites g, which nobody reads then
+  clip(p, {}, {}, "clip", norm, std::array{g});                      // op 2 overwrites g, which no later op reads
   const ValueId h = add(p, {}, "h", a, a);                           // op 3
   gemm(p, {.beta = 1.0}, {}, "c2", h, h, {.c_in = c});               // op 4 overwrites c
 
@@ -105,12 +105,12 @@ TEST(MemoryPlan, WhatIsUpdatedInPlaceIsOneStorageAndStateIsNeverShared) {
   EXPECT_FALSE(plan.is_shared(storage_of(p, a)));
 }
 
-TEST(MemoryPlan, AnOpThatReusesMemoryWaitsForAllWhoTouchedWhatWasThere) {
+TEST(MemoryPlan, AnOpThatReusesMemoryWaitsForAllUsersOfThePreviousStorage) {
   Program p;
   const ValueId a = source(p, "a");
   const ValueId x = add(p, {}, "x", a, a);  // op 0
   const ValueId y = add(p, {}, "y", x, x);  // op 1 reads x
-  const ValueId z = add(p, {}, "z", a, a);  // op 2 needs nothing of the others, but lies where x did
+  const ValueId z = add(p, {}, "z", a, a);  // op 2 reads no result, but takes the slot of x
   add(p, {}, "out", y, z);                  // op 3
   const MemoryPlan plan = minimal_memory(p);
   ASSERT_EQ(plan.follows[static_cast<std::size_t>(storage_of(p, z).index)], storage_of(p, x));
@@ -145,9 +145,8 @@ TEST(MemoryPlan, RanksShareNoMemory) {
   }
 }
 
-// By the definition: every op runs on memory in which each slot holds what was written last, and must find there what
-// it reads.
-TEST(MemoryPlan, InRandomProgramsNobodyFindsAnothersValueWhateverTheSegments) {
+// Simulates the slots: every op must find the values that it reads.
+TEST(MemoryPlan, InRandomProgramsEveryOpFindsItsInputsWithAnySegments) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
     const auto any = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };

@@ -27,7 +27,7 @@ std::string repeated(std::size_t count, const std::string& part) {
   return text;
 }
 
-TEST(Pattern, IsSearchedAnywhereInTheIdUnlessItSaysWhere) {
+TEST(Pattern, MatchesAnywhereInTheIdUnlessAnchored) {
   const std::string id = "gemm/linear_forward/m=8192,n=2304,k=768/bf16/x1";
   EXPECT_TRUE(found("", id));
   EXPECT_TRUE(found("linear", id));
@@ -40,12 +40,12 @@ TEST(Pattern, IsSearchedAnywhereInTheIdUnlessItSaysWhere) {
   EXPECT_FALSE(found("GEMM", id));  // case counts
 }
 
-TEST(Pattern, BytesThatAreNoTextAreCharactersLikeAnyOther) {
+TEST(Pattern, InvalidUtf8BytesAreOrdinaryCharacters) {
   EXPECT_FALSE(found("\xff\x80", "gemm/x1"));
   EXPECT_FALSE(found(std::string("a\0b", 3), "ab"));
 }
 
-TEST(Pattern, AMistakeIsToldWithItsPlaceAndAnExample) {
+TEST(Pattern, AnErrorNamesItsPositionAndGivesAnExample) {
   EXPECT_THAT(refusal_of("m=(8"), AllOf(HasSubstr("filter 'm=(8' is not a regular expression: missing )"),
                                         HasSubstr("at character 3"), HasSubstr("such as 'gemm/.*/bf16'")));
   EXPECT_THAT(refusal_of("a(b)c)d"), HasSubstr("at character 6"));
@@ -54,8 +54,8 @@ TEST(Pattern, AMistakeIsToldWithItsPlaceAndAnExample) {
   EXPECT_THAT(refusal_of(R"((a)\1)"), HasSubstr(R"(invalid escape sequence: \1 at character 4)"));
 }
 
-// std::regex recurses for each of them, and ran out of stack.
-TEST(Pattern, ManyParenthesesAreRefusedOrUnderstoodButCrashNothing) {
+// std::regex recurses for each parenthesis and overflows the stack.
+TEST(Pattern, ManyParenthesesDoNotCrash) {
   constexpr std::size_t many = 20000;
   EXPECT_NE(refusal_of(repeated(many, "(")), "");
   const std::string deep = repeated(many, "(") + "a" + repeated(many, ")");
@@ -65,7 +65,7 @@ TEST(Pattern, ManyParenthesesAreRefusedOrUnderstoodButCrashNothing) {
   EXPECT_NE(refusal_of("((a{1000}){1000}){1000}"), "");  // 10^9 copies of one character
 }
 
-// A backtracking search tries 2^200 ways to cut this id up before it gives in.
+// A backtracking search needs 2^200 attempts to reject this id.
 TEST(Pattern, IsSearchedInTimeLinearInTheId) {
   EXPECT_FALSE(found("(.+)+Z", repeated(200, "a")));
   EXPECT_FALSE(found("(a*)*b", repeated(200, "a")));
@@ -78,15 +78,15 @@ namespace {
 
 const std::vector<std::string> verbs{"run", "list", "check", "compare", "doctor"};
 
-TEST(Nearest, DistancesAreLettersToChange) {
+TEST(Nearest, DistancesCountChangedLetters) {
   EXPECT_EQ(edit_distance("", ""), 0U);
   EXPECT_EQ(edit_distance("", "abc"), 3U);
   EXPECT_EQ(edit_distance("gemm", "gemm"), 0U);
-  EXPECT_EQ(edit_distance("gem", "gemm"), 1U);        // insert
-  EXPECT_EQ(edit_distance("gemmm", "gemm"), 1U);      // delete
-  EXPECT_EQ(edit_distance("genm", "gemm"), 1U);       // replace
-  EXPECT_EQ(edit_distance("egmm", "gemm"), 1U);       // swap neighbours
-  EXPECT_EQ(edit_distance("kitten", "sitting"), 3U);  // the textbook's example
+  EXPECT_EQ(edit_distance("gem", "gemm"), 1U);    // insert
+  EXPECT_EQ(edit_distance("gemmm", "gemm"), 1U);  // delete
+  EXPECT_EQ(edit_distance("genm", "gemm"), 1U);   // replace
+  EXPECT_EQ(edit_distance("egmm", "gemm"), 1U);   // swap neighbors
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3U);
 }
 
 TEST(Nearest, ATypingErrorFindsTheName) {
@@ -102,7 +102,7 @@ TEST(Nearest, ALongerFormOfANameFindsIt) {
   EXPECT_EQ(nearest("runabout", verbs), "");  // three letters say too little
 }
 
-TEST(Nearest, NothingCloseIsNothing) {
+TEST(Nearest, WithoutACloseNameTheResultIsEmpty) {
   EXPECT_EQ(nearest("benchmark", verbs), "");
   EXPECT_EQ(nearest("x", verbs), "");
   EXPECT_EQ(nearest("run", {}), "");

@@ -1,4 +1,4 @@
-// Planning with two invented suites: which cases, in which order, and what is refused.
+// Planning with two fake suites: selected cases, their order, and errors.
 #include "harness/plan/plan.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ using testing::Not;
 
 int programs_built = 0;
 
-// gemm of [m, k] by [k, n]; k must be even, so that some extents make no sense.
+// gemm of [m, k] by [k, n]; k must be even, so that some extents are invalid.
 class Product : public Workload {
  public:
   [[nodiscard]] WorkloadInfo info() const override {
@@ -46,7 +46,7 @@ class Product : public Workload {
   [[nodiscard]] double items(const Case& c) const override { return static_cast<double>(c.dim("m")); }
 };
 
-// A move without a batch axis; the gap is no extent.
+// A copy without a batch axis; the gap may be zero.
 class Move : public Workload {
  public:
   [[nodiscard]] WorkloadInfo info() const override {
@@ -78,7 +78,7 @@ std::vector<std::string> ids(const Selection& selection) {
   return result;
 }
 
-// The message with which a selection is refused.
+// The error message of planning the selection.
 std::string refusal(const Selection& selection) {
   return thrown_text<UsageError>([&] { (void)ids(selection); }, "(accepted)");
 }
@@ -114,7 +114,7 @@ TEST(Plan, AnUnknownSuiteIsAUsageErrorWithTheNearestMatch) {
   EXPECT_THAT(refusal(selection), Not(HasSubstr("did you mean")));
 }
 
-TEST(Plan, PrecisionsAreMetWithTheRecipesOfTheGrid) {
+TEST(Plan, PrecisionsSelectRecipesOfTheGrid) {
   Selection selection = selecting(Tier::smoke);
   selection.precisions = {"bf16"};
   EXPECT_THAT(ids(selection), ElementsAre("algebra/product/m=8,n=4,k=2/bf16/x1"));
@@ -126,7 +126,7 @@ TEST(Plan, AnUnknownPrecisionIsAUsageErrorWithTheNearestMatch) {
   EXPECT_THAT(refusal(selection), HasSubstr("precision 'bf61' is not known; known: f32, bf16; did you mean 'bf16'?"));
 }
 
-TEST(Plan, EachCaseIsTakenInEachLaunchModeAndTheDevicesOwnIsNotInTheId) {
+TEST(Plan, EachCaseIsPlannedInEachLaunchModeAndTheDefaultIsNotInTheId) {
   Selection selection = selecting(Tier::smoke);
   selection.suites = {"memory"};
   selection.default_launch = LaunchMode::graph;
@@ -140,7 +140,7 @@ TEST(Plan, EachCaseIsTakenInEachLaunchModeAndTheDevicesOwnIsNotInTheId) {
   EXPECT_EQ(planned[1].c.launch, LaunchMode::stream);
 }
 
-TEST(Plan, CasesThatMustNotBeFusedSayItInTheirId) {
+TEST(Plan, UnfusedCasesAreMarkedInTheirId) {
   Selection selection = selecting(Tier::smoke);
   selection.suites = {"memory"};
   EXPECT_TRUE(plan_cases(suites(), selection).at(0).c.fuse);
@@ -206,7 +206,7 @@ TEST(Plan, ExtentsBelowOneAreUsageErrors) {
   EXPECT_THAT(refusal(axis), HasSubstr("--axis n has value -3"));
   Selection none;
   none.axes = {{"n", {}}};
-  EXPECT_THAT(refusal(none), HasSubstr("axis 'n' was given no values"));
+  EXPECT_THAT(refusal(none), HasSubstr("axis 'n' has no values"));
 }
 
 TEST(Plan, AnAxisThatASuiteSetsToZeroTakesZero) {
@@ -242,7 +242,7 @@ TEST(Plan, AnUnknownAxisIsAUsageErrorNamingTheKnownOnes) {
   EXPECT_EQ(refusal(selection), "axis 'element' is not known; known: m, n, k");
 }
 
-TEST(Plan, ExtentsThatMakeNoSenseTogetherAreTheUsersErrorWhenHeChoseThem) {
+TEST(Plan, InconsistentExtentsAreAUsageErrorWhenTheUserChoseThem) {
   Selection selection = selecting(Tier::smoke);
   selection.suites = {"algebra"};
   selection.axes = {{"k", {3}}};
@@ -263,7 +263,7 @@ TEST(Plan, WorkAndMemoryAreThoseOfTheProgram) {
   EXPECT_EQ(planned[0].workload->info().name, "product");
 }
 
-TEST(Plan, ProgramsOfCasesThatAreNotWantedAreNotBuilt) {
+TEST(Plan, ProgramsOfFilteredCasesAreNotBuilt) {
   Selection selection = selecting(Tier::large);
   selection.filters = {"m=64,.*bf16"};
   programs_built = 0;
@@ -283,7 +283,7 @@ TEST(Plan, DeclaredCasesAreThePlannedOnesAndBuildNothing) {
   EXPECT_EQ(programs_built, 0);
 }
 
-// A sum over two ranks or more, and how often all of them line up.
+// A sum over two ranks or more.
 class Together : public Workload {
  public:
   [[nodiscard]] WorkloadInfo info() const override {
@@ -318,12 +318,12 @@ std::vector<std::string> ids_on(std::vector<int> ranks) {
   return result;
 }
 
-TEST(PlanRanks, WithoutAWishEachWorkloadTakesTheFewestItCan) {
+TEST(PlanRanks, ByDefaultEachWorkloadRunsOnTheFewestRanksItSupports) {
   EXPECT_THAT(ids_on({}), ElementsAre("memory/move/elements=1024,gap=0/f32/x1",
                                       "collectives/together/bytes=8/f32/in_place/isolated/x2"));
 }
 
-TEST(PlanRanks, EachCaseRunsOnTheNumbersAskedForThatItCan) {
+TEST(PlanRanks, EachCaseRunsOnTheRequestedCountsThatItSupports) {
   EXPECT_THAT(ids_on({1, 2, 4}), ElementsAre("memory/move/elements=1024,gap=0/f32/x1",
                                              "collectives/together/bytes=8/f32/in_place/isolated/x2",
                                              "collectives/together/bytes=8/f32/in_place/isolated/x4"));
@@ -340,7 +340,7 @@ TEST(PlanRanks, SeveralOnOneDeviceAreVirtualInTheIdAndOneIsNot) {
                                "collectives/together/bytes=8/f32/in_place/isolated/virtual/x2"));
 }
 
-TEST(PlanRanks, SeveralAreLaunchedOpByOpWithoutSayingSo) {
+TEST(PlanRanks, SeveralAreLaunchedOpByOpAndTheIdDoesNotNameIt) {
   const std::vector<Suite> all{{"collectives", "", {std::make_shared<Together>()}}};
   Selection selection;
   selection.default_launch = LaunchMode::graph;
@@ -373,7 +373,7 @@ std::vector<std::string> ids_shared(std::vector<Selection::Layout> layouts, std:
   return result;
 }
 
-TEST(PlanRanks, RanksThatShareTensorsSayHowAndTheirDataIsTheSame) {
+TEST(PlanRanks, TheIdNamesTheLayoutAndTheDataStaysTheSame) {
   EXPECT_THAT(ids_shared({{{}, {2, false}}}), ElementsAre("steps/shareable/bytes=8/f32/in_place/isolated/tp=2/x2"));
   EXPECT_THAT(ids_shared({{2, {2, true}}}), ElementsAre("steps/shareable/bytes=8/f32/in_place/isolated/tp=2/sp/x4"));
   EXPECT_THAT(ids_shared({{{}, {2, false}}}, {2, 4}),
@@ -386,7 +386,7 @@ TEST(PlanRanks, RanksThatShareTensorsSayHowAndTheirDataIsTheSame) {
   EXPECT_EQ(shared.on_one_rank().id(), "steps/shareable/bytes=8/f32/in_place/x1");
 }
 
-TEST(PlanRanks, LayoutsThatDoNotFitTheRanksAreRefused) {
+TEST(PlanRanks, LayoutsThatDoNotFitTheRanksAreUsageErrors) {
   const auto refusal_of = [](std::vector<Selection::Layout> layouts, std::vector<int> ranks) -> std::string {
     try {
       return std::to_string(ids_shared(std::move(layouts), std::move(ranks)).size()) + " cases";
@@ -394,30 +394,31 @@ TEST(PlanRanks, LayoutsThatDoNotFitTheRanksAreRefused) {
       return e.what();
     }
   };
-  EXPECT_EQ(refusal_of({{{}, {2, false}}}, {3}), "--ranks 3: --parallel tp=2 asks for a multiple of 2");
+  EXPECT_EQ(refusal_of({{{}, {2, false}}}, {3}), "--ranks 3: --parallel tp=2 needs a multiple of 2");
   EXPECT_EQ(refusal_of({{2, {2, false}}}, {4}),
-            "--parallel dp=2 and --ranks both say how many ranks there are; expected one of them");
-  EXPECT_EQ(refusal_of({{{}, {.ep = 2}}}, {}), "--parallel ep=2: no selected workload can; those that can: ");
+            "--parallel dp=2 and --ranks both set the number of ranks; give one of them");
+  EXPECT_EQ(refusal_of({{{}, {.ep = 2}}}, {}),
+            "--parallel ep=2: no selected workload supports this layout; workloads that do: ");
 }
 
-TEST(PlanRanks, WhatNoSelectedWorkloadCanShareIsRefusedWithThoseThatCan) {
+TEST(PlanRanks, AnUnsupportedLayoutIsAnErrorNamingWorkloadsThatSupportIt) {
   Selection selection;
   selection.layouts = {{{}, {.tp = 2}}};
   const std::vector<Suite> others{{"steps", "", {std::make_shared<Shareable>()}},
                                   {"moves", "", {std::make_shared<Together>()}}};
   selection.suites = {"moves"};
   EXPECT_EQ(thrown_text<UsageError>([&] { (void)declared_cases(others, selection); }),
-            "--parallel tp=2: no selected workload can; those that can: steps/shareable");
+            "--parallel tp=2: no selected workload supports this layout; workloads that do: steps/shareable");
 }
 
-TEST(PlanRanks, ANumberThatNothingRunsOnIsRefused) {
+TEST(PlanRanks, ARankCountThatNothingRunsOnIsAUsageError) {
   EXPECT_EQ(thrown_text<UsageError>([&] {
               (void)ids_on({1, 8});
             }),
             "--ranks 8: the selected suites run on 1 to 4 ranks");
 }
 
-TEST(Plan, ExtentsThatCannotBeCountedAreAUsageErrorWithTheirValues) {
+TEST(Plan, ExtentsThatOverflowAreAUsageErrorWithTheirValues) {
   // 2^62 elements of 4 bytes are 2^64 bytes, which are 0 in 64 bits.
   Selection selection = selecting(Tier::smoke);
   selection.axes = {{"m", {std::int64_t{1} << 62}}};
@@ -439,7 +440,7 @@ TEST(Plan, MoreBytesThanAnyDeviceHasAreAUsageErrorOfTheCase) {
   EXPECT_EQ(ids(selection).size(), 1U);
 }
 
-TEST(Plan, ValuesThatMultiplyWithoutEndAreAUsageError) {
+TEST(Plan, TooManyCombinationsOfValuesAreAUsageError) {
   Selection selection = selecting(Tier::smoke);
   std::vector<std::int64_t> many(200);
   for (std::size_t i = 0; i < many.size(); ++i) many[i] = 2 * static_cast<std::int64_t>(i + 1);

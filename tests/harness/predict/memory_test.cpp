@@ -1,4 +1,4 @@
-// What a device holds, worked out by hand and against what was published.
+// Memory of a device, compared with hand calculations and published values.
 #include "harness/predict/step_time.h"
 
 #include <gtest/gtest.h>
@@ -12,11 +12,11 @@ DeviceMemory memory_on(const TransformerModel& model, const StepShape& shape) {
   return memory_of(model, shape, terms_of(model, shape, {}));
 }
 
-// 4 layers of width 10, 2 heads of 5, an inner width of 40 and a vocabulary of 100: of each layer 4 x 100 weights of
-// attention, 800 of the two matrices and 20 of its norms, 10 of the last norm, and the tied table's 1,000.
+// 4 layers of width 10, 2 heads of 5, inner width 40, vocabulary 100. Per layer: 4 x 100 weights of attention, 800 of
+// the two matrices, 20 of the norms; 10 of the last norm, 1,000 of the tied table.
 const TransformerModel tiny{"tiny", 4, 10, 2, 2, 5, 40, false, 1, 1, 100, true, 0, ""};
 
-TEST(DeviceMemory, OfOneDeviceHasAllOfTheModel) {
+TEST(DeviceMemory, OfOneDeviceHoldsTheWholeModel) {
   const DeviceMemory memory = memory_on(tiny, {1, 3, 7, {}});
   const double parameters = 4 * (400 + 800 + 20) + 10 + 1000;
   EXPECT_EQ(memory.weights, 2 * parameters);
@@ -27,7 +27,7 @@ TEST(DeviceMemory, OfOneDeviceHasAllOfTheModel) {
   EXPECT_EQ(memory.recomputed, 2 * 7 * (4 * 10 + 160 + 2 * 100));
 }
 
-// On 2 x 2 x 2 devices a stage has two layers, half of each, and the table; its two micro-batches wait at once.
+// On 2 x 2 x 2 devices a stage has half of two layers and of the table, with two micro-batches in flight.
 TEST(DeviceMemory, IsSharedByTheRanksOfALayout) {
   const DeviceMemory memory = memory_on(tiny, {8, 16, 6, parse_layout("tp=2,pp=2")});
   const double parameters = ((4 * 1220 + 10) / 2.0 + 1000) / 2;
@@ -44,17 +44,17 @@ TEST(DeviceMemory, OfAReplicatedOptimizerIsAllOfItOnEachReplica) {
   EXPECT_EQ(memory_on(tiny, {8, 8, 6, layout}).optimizer, one);
 }
 
-// The paper's 175B model in parts of 8 x 8, interleaved in 3 parts: 34 bytes for each of 12,288 columns, 2,048 tokens
-// and 96 layers, an eighth of it, and (1 + 7 / 24) of that are 13.3 GB; 2 of the 34 are masks of dropout.
-TEST(DeviceMemory, OfGpt3IsWhatKorthikantiEtAlHave) {
+// The paper's 175B model, tp=8, pp=8, vp=3: 34 bytes x 12,288 columns x 2,048 tokens x 96 layers / 8 x (1 + 7 / 24) =
+// 13.3 GB; 2 of the 34 bytes are dropout masks, which this count lacks.
+TEST(DeviceMemory, OfGpt3MatchesKorthikantiEtAl) {
   const TransformerModel& gpt3 = *find_model("gpt3-175b");
   const DeviceMemory memory = memory_on(gpt3, {64, 64, 2048, parse_layout("tp=8,pp=8,vp=3")});
   EXPECT_NEAR(memory.activations, 13.3 * giga * 32.0 / 34.0, 0.01 * 13.3 * giga);
 }
 
-// Meta trained it on H100s of 80 GB in parts of 8 x 16 without running layers again, and freed tensors early to do so
-// (arXiv 2407.21783, 3.3.2): by this count, which does not, a tenth is too much. In parts of 8 x 4 nothing helps.
-TEST(DeviceMemory, OfLlama405bIsAboutWhatItWasTrainedWith) {
+// Meta trained it on 80 GB H100s with tp=8, pp=16 without recomputation, by freeing tensors early (arXiv 2407.21783,
+// section 3.3.2). This count does not free them and is a tenth too large. tp=8, pp=4 does not fit in any case.
+TEST(DeviceMemory, OfLlama405bIsNearTheDevicesItWasTrainedOn) {
   const TransformerModel& llama = *find_model("llama3-405b");
   const DeviceMemory memory = memory_on(llama, {16384, 2048, 8192, parse_layout("tp=8,pp=16,vp=8")});
   EXPECT_GT(memory.total(), 70 * giga);
@@ -63,7 +63,7 @@ TEST(DeviceMemory, OfLlama405bIsAboutWhatItWasTrainedWith) {
   EXPECT_GT(memory_on(llama, {8192, 2048, 8192, parse_layout("tp=8,pp=4")}).least(), 80 * giga);
 }
 
-// Each device has a quarter of the experts, whose optimizer is shared by as many fewer.
+// Each device has a quarter of the experts; a quarter of the devices share their optimizer.
 TEST(DeviceMemory, OfExpertsIsSpreadOverTheirRanks) {
   const TransformerModel& mixtral = *find_model("mixtral-8x7b");
   const DeviceMemory all = memory_on(mixtral, {8, 8, 4096, {}}),

@@ -1,4 +1,4 @@
-// Predictions against published steps, and plans of sizes.
+// Predictions compared with published steps.
 #include "harness/predict/prediction.h"
 
 #include <gmock/gmock.h>
@@ -15,8 +15,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// harness/predict/ACCURACY.md has these errors. Where the rate of a device falls by more than 3%, predictions are far
-// better than assuming that it stays.
+// harness/predict/ACCURACY.md lists these errors. If the rate per device falls by more than 3%, predictions are far
+// better than a constant rate.
 TEST(Published, SeriesArePredictedFromTheirTwoSmallestSteps) {
   const PublishedErrors& errors = published_errors();
   EXPECT_GE(errors.weak.count, 4);
@@ -36,9 +36,9 @@ TEST(Published, SeriesArePredictedFromTheirTwoSmallestSteps) {
   }
 }
 
-// Any two steps of a series, and the larger ones predicted: also where both have the same work for each device, and so
-// leave open how much of the wire shows with less.
-TEST(Published, IntervalsHoldNearlyAllStepsWhicheverTwoAreFitted) {
+// Fits any two steps of a series and predicts the larger ones, also if both have the same work per device, which leaves
+// the exposed share open.
+TEST(Published, IntervalsContainNearlyAllStepsForAnyTwoFittedSteps) {
   int inside[2] = {}, all[2] = {};
   for (const PublishedSeries& series : published_series()) {
     for (std::size_t first = 0; first < series.steps.size(); ++first) {
@@ -65,9 +65,8 @@ TEST(Published, IntervalsHoldNearlyAllStepsWhicheverTwoAreFitted) {
   EXPECT_GE(inside[1], 0.9 * all[1]);
 }
 
-// A fit has what it was made of: its two steps come out as they were, or one of them where the other is beyond what
-// exposure and growth may be.
-TEST(Published, FittedStepsAreGivenBack) {
+// A fit reproduces its two steps, or one of them if exposure or growth is at its limit.
+TEST(Published, AFitReproducesItsSteps) {
   for (const PublishedSeries& series : published_series()) {
     const StepModel model = score_of(series).model;
     const MeasuredStep& first = series.steps.front();
@@ -94,17 +93,17 @@ TEST(Predict, SplitsAStepIntoWorkBubbleWireAndGrowth) {
     EXPECT_NEAR(size.efficiency + size.bubble + size.wire + size.growth, 1.0, 1e-9);
     EXPECT_NEAR(size.tokens_per_s * size.seconds, 2048.0 * 8192.0, 1.0);
   }
-  // Less of a batch for each: 16 micro-batches, then 2 and 1.
+  // 16 micro-batches per replica, then 2 and 1.
   EXPECT_GT(prediction.sizes[0].efficiency, prediction.sizes[1].efficiency);
   EXPECT_GT(prediction.sizes[1].efficiency, prediction.sizes[2].efficiency);
   EXPECT_EQ(prediction.sizes[0].extrapolated, "");
-  EXPECT_THAT(prediction.sizes[2].extrapolated, HasSubstr("the most that was ever published"));
+  EXPECT_THAT(prediction.sizes[2].extrapolated, HasSubstr("the largest published training"));
   const auto above = [&](std::size_t i) { return prediction.sizes[i].high_s / prediction.sizes[i].seconds; };
-  EXPECT_GT(above(2) / above(1), 1.02);  // one doubling beyond
+  EXPECT_GT(above(2) / above(1), 1.02);  // one doubling beyond the published sizes
   EXPECT_LT(above(2) / above(1), 1.03);
 }
 
-TEST(Predict, OneStepLeavesMoreOpenThanTwo) {
+TEST(Predict, OneMeasuredStepGivesWiderIntervalsThanTwo) {
   PredictionRequest request = llama();
   const PredictedSize two = predict(request).sizes[1];
   request.measured.pop_back();
@@ -113,15 +112,15 @@ TEST(Predict, OneStepLeavesMoreOpenThanTwo) {
   EXPECT_THAT(one.extrapolated, HasSubstr("more than 16 times 512"));
 }
 
-TEST(Predict, ASizeThatDoesNotFitSaysWhyAndTheOthersStand) {
+TEST(Predict, ASizeThatDoesNotFitHasAReasonAndTheOthersArePredicted) {
   PredictionRequest request = llama();
   request.devices = {2048, 2100, 4096};
   const Prediction prediction = predict(request);
-  EXPECT_THAT(prediction.sizes[1].failure, HasSubstr("no whole number of replicas of 128"));
+  EXPECT_THAT(prediction.sizes[1].failure, HasSubstr("not a multiple of the 128 devices of a replica"));
   EXPECT_EQ(prediction.sizes[2].failure, "");
 }
 
-TEST(Predict, ASmallModelOnOneNodeIsLimitedByNothingButWork) {
+TEST(Predict, ASmallModelOnOneNodeIsLimitedByWork) {
   PredictionRequest request{.model = *find_model("llama3-8b")};
   request.devices = {8};
   request.flop_per_s = 400e12;
@@ -130,7 +129,7 @@ TEST(Predict, ASmallModelOnOneNodeIsLimitedByNothingButWork) {
   EXPECT_EQ(size.global_batch, 8 * 32);
 }
 
-// 1,024 devices without a pipeline: 128 nodes, in pods of four where the network is slow beyond.
+// 1,024 devices without a pipeline: 128 nodes, in pods of four with a slow network beyond.
 TEST(Predict, NamesTheLevelThatLimits) {
   PredictionRequest request{.model = *find_model("llama3-8b")};
   request.layout = {8, 1, 1, 1, 1, 1};

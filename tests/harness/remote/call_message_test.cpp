@@ -1,4 +1,4 @@
-// Ops and tensors as messages: what is read is what was written, and nothing that is cut short or changed is believed.
+// Ops and tensors as messages: they survive a round trip, and truncated or changed bytes are rejected.
 #include "harness/remote/requests.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ void expect_same(const TensorSpec& got, const TensorSpec& sent) {
   EXPECT_EQ(got.placement, sent.placement);
 }
 
-TEST(CallMessage, EveryOpOfTheSuitesIsReadAsItWasWritten) {
+TEST(CallMessage, EveryOpOfTheSuitesSurvivesARoundTrip) {
   Selection selection;
   selection.tier = Tier::smoke;
   selection.ranks = {1, 2};
@@ -60,7 +60,7 @@ TEST(CallMessage, EveryOpOfTheSuitesIsReadAsItWasWritten) {
   EXPECT_GT(calls, 1000);
 }
 
-TEST(CallMessage, AMessageThatIsCutShortOrChangedIsAnErrorAndNothingElse) {
+TEST(CallMessage, ATruncatedMessageIsAnErrorAndAChangedOneDoesNotCrash) {
   Selection selection;
   selection.tier = Tier::smoke;
   selection.suites = {"transformer"};
@@ -76,7 +76,7 @@ TEST(CallMessage, AMessageThatIsCutShortOrChangedIsAnErrorAndNothingElse) {
         (void)get_call(reader);
         for (const TensorSpec& spec : get_specs(reader)) (void)spec.bytes();
         reader.expect_end();
-      } catch (const std::exception&) {  // any of ours; a sanitizer would object to more
+      } catch (const std::exception&) {  // sanitizers catch undefined behavior
         ++refused;
       }
     };
@@ -94,7 +94,7 @@ TEST(CallMessage, AMessageThatIsCutShortOrChangedIsAnErrorAndNothingElse) {
   EXPECT_GT(refused, 1000);
 }
 
-TEST(CallMessage, ADeviceIsReadAsItWasWritten) {
+TEST(CallMessage, ADeviceSurvivesARoundTrip) {
   DeviceInfo sent{"cpu", "A", 3, 4, 5, 6, {{"p", "q"}}, {{"onednn", "2.6"}, {"x", ""}}};
   MessageWriter message;
   put_device(message, sent);

@@ -31,7 +31,6 @@ struct MeetingLaunch : LaunchImpl {
   int member = 0;
 };
 
-/// What the ranks of one set share.
 struct SharedSet {
   explicit SharedSet(int ranks) : together(ranks, 0) {}
   RankBarrier together;
@@ -91,7 +90,7 @@ class MemoryCollectives final : public RankCollectives {
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       if (tensors[i].data != nullptr) forming->tensors[i] = tensors[i];
     }
-    if (--forming->members_left == 0) forming = nullptr;  // the next is another one
+    if (--forming->members_left == 0) forming = nullptr;  // the next bind starts another one
     return launch;
   }
   void run(const Launch& launch, bool /*its barriers sleep*/) override {
@@ -124,7 +123,7 @@ class MemoryCollectives final : public RankCollectives {
 
 }  // namespace
 
-// Sets are opened in the same order by all of their ranks: the n-th that a rank opens of so many is the same for each.
+// All ranks open sets in the same order, so the n-th set of a size is the same for each rank.
 struct MemoryProcesses::Shared {
   std::mutex mutex;
   std::map<std::pair<int, int>, std::shared_ptr<SharedSet>> sets;
@@ -151,7 +150,7 @@ ServerSetup usual_setup(int rank, const std::function<void(DeviceInfo&)>& change
 
 MemoryProcesses::MemoryProcesses(int ranks, double limit_s, const MakeSetup& make)
     : shared_(std::make_shared<Shared>()), limit_s_(limit_s) {
-  (void)cpu::usable_isa();  // found in a child: forked by one of several threads, it may wait for another's locks
+  (void)cpu::usable_isa();  // forks a child on first use: with several threads, it could inherit a held lock
   for (int rank = 0; rank < ranks; ++rank) {
     channels_.push_back(local_channel());
     ServerSetup setup = make ? make(rank) : usual_setup(rank);

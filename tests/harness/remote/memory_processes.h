@@ -1,5 +1,4 @@
-// Processes that are threads of this one, with channels in its memory and collectives on it: what harness/remote is
-// tested with, without MPI.
+// Ranks as threads of this process, with channels and collectives in memory, to test harness/remote without MPI.
 #pragma once
 
 #include <functional>
@@ -14,20 +13,18 @@
 
 namespace gpubench::testing {
 
-/// What one of the processes is like.
 using MakeSetup = std::function<ServerSetup(int rank)>;
 
 class MemoryProcesses {
  public:
-  /// `make`: of each; where it has no collectives, they are in memory. Null: CPU backends of one thread, all of one
-  /// build.
+  /// `make`: setup of each rank; collectives default to memory. Empty: usual_setup().
   explicit MemoryProcesses(int ranks, double limit_s = 15.0, const MakeSetup& make = {});
   MemoryProcesses(const MemoryProcesses&) = delete;
   MemoryProcesses& operator=(const MemoryProcesses&) = delete;
-  /// Ends them. After a loss those that still serve are left behind.
+  /// Ends the threads; after a loss, detaches them.
   ~MemoryProcesses();
 
-  /// Greets them all when it is first called.
+  /// Greets all ranks on the first call.
   [[nodiscard]] RemoteRanks& ranks();
 
  private:
@@ -39,7 +36,7 @@ class MemoryProcesses {
   std::unique_ptr<RemoteRanks> ranks_;
 };
 
-/// The setup of such a process with a CPU backend. `change`: what its device says otherwise.
+/// A CPU backend of one thread, the same build for all ranks. `change` edits its DeviceInfo.
 [[nodiscard]] ServerSetup usual_setup(int rank, const std::function<void(DeviceInfo&)>& change = {});
 
 }  // namespace gpubench::testing

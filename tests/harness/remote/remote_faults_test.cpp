@@ -1,4 +1,4 @@
-// What goes wrong with ranks in other processes: each fault is named with its process, and costs what it must.
+// Faults of ranks in other processes: errors name the process and end only what they must.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -39,7 +39,7 @@ class FaultyBackend final : public ForwardingBackend {
   std::function<void()> fault_;
 };
 
-/// Rank 1 has such a device.
+/// Rank 1 has a FaultyBackend.
 testing::MakeSetup faulty(std::function<void()> fault) {
   return [fault = std::move(fault)](int rank) {
     ServerSetup setup = usual_setup(rank);
@@ -48,7 +48,7 @@ testing::MakeSetup faulty(std::function<void()> fault) {
   };
 }
 
-/// Remembers whether a case is being timed.
+/// Whether a case is being timed.
 struct Timed final : sim::Remembering {
   void phase(std::string_view id, std::string_view phase) override {
     sim::Remembering::phase(id, phase);
@@ -94,8 +94,7 @@ TEST(RemoteFaults, AnOpThatFailsCostsItsCaseAndNamesItsProcess) {
   EXPECT_EQ(of(records, "collectives/").verdict, Verdict::pass) << of(records, "collectives/").reason;
 }
 
-// Once all ranks are timed: those that wait for it in collectives are released. However slow the machine, a step of 75
-// ops runs at least four times while it is timed.
+// A step of 75 ops runs at least four times while it is timed, so run 190 falls into a round on any machine.
 TEST(RemoteFaults, AnOpThatFailsInTheMiddleOfARoundReleasesItsPeers) {
   Timed seen;
   std::atomic<int> runs{0};
@@ -120,7 +119,7 @@ TEST(RemoteFaults, ARankWithoutMemoryIsNamed) {
 TEST(RemoteFaults, AnOpThatHangsIsNamedWithinTheLimitAndEndsTheRun) {
   std::promise<void> never;
   const std::shared_future<void> wake = never.get_future().share();
-  // Outlives its hanging thread, and is no leak.
+  // Static: the hanging thread outlives the test, and leak checkers would report it.
   static MemoryProcesses* const processes = new MemoryProcesses(2, 1.0, faulty([wake] { wake.wait(); }));
   const auto records = run_both(*processes);
   const CaseRecord& step = of(records, "transformer/");
@@ -159,7 +158,7 @@ TEST(RemoteFaults, AProcessWithAnotherLibraryIsRefusedWithBothVersions) {
       << why;
 }
 
-TEST(RemoteFaults, AGpuThatTwoProcessesOfAHostHaveIsNamedWithBoth) {
+TEST(RemoteFaults, TwoProcessesWithOneGpuAreAnErrorNamingBoth) {
   const auto on = [](const char* first, const char* second) {
     return [=](int rank) {
       ServerSetup setup =
@@ -169,8 +168,8 @@ TEST(RemoteFaults, AGpuThatTwoProcessesOfAHostHaveIsNamedWithBoth) {
     };
   };
   EXPECT_EQ(refusal(on("a", "a")),
-            "process 1 (pid 101 on a) has the GPU of process 0: 0000:1b:00.0 of a; start no more processes on a host "
-            "than it has GPUs");
+            "process 1 (pid 101 on a) uses the GPU of process 0: 0000:1b:00.0 on a; start at most one process per GPU "
+            "on each host");
   MemoryProcesses apart(3, 15.0, [&](int rank) { return on("a", rank == 1 ? "b" : "c")(rank); });
   EXPECT_EQ(apart.ranks().ranks(), 3);
 }
@@ -184,8 +183,8 @@ TEST(RemoteFaults, AProcessThatCannotOpenItsDeviceIsNamedWithTheReason) {
             "process 1 (pid 101 on host1): no device");
 }
 
-// Those that have long answered are not to blame, though process 0 is heard first.
-TEST(RemoteFaults, AProcessThatHangsInTheOpeningOfItsDeviceIsNamedAndNoneOfItsPeers) {
+// Process 0 is heard first, but peers that have answered are not culprits.
+TEST(RemoteFaults, OfProcessesOnlyTheOneThatHangsWhileOpeningItsDeviceIsNamed) {
   std::promise<void> never;
   const std::shared_future<void> wake = never.get_future().share();
   static MemoryProcesses* const processes = new MemoryProcesses(3, 1.0, [wake](int rank) {
@@ -203,7 +202,7 @@ TEST(RemoteFaults, AProcessThatHangsInTheOpeningOfItsDeviceIsNamedAndNoneOfItsPe
   never.set_value();
 }
 
-TEST(RemoteFaults, AProcessThatSaysNothingIsNamedWithinTheLimit) {
+TEST(RemoteFaults, ASilentProcessIsNamedWithinTheLimit) {
   ChannelPair silent = local_channel();
   EXPECT_EQ(thrown_text<DeviceLost>([&] { const RemoteRanks ranks({silent.first.get()}, usual_setup(0).hello, 0.3); }),
             "process 0 has sent nothing for 0.3 s, at its start: it has exited, is stopped, or its host is "
@@ -240,17 +239,16 @@ TEST(RemoteFaults, AnotherSettingIsAUsageErrorWithBothValues) {
             "with the same flags");
 }
 
-/// One that answers with whatever it is given.
-TEST(RemoteFaults, AnAnswerThatIsNoneLosesTheProcess) {
+TEST(RemoteFaults, AnInvalidAnswerLosesTheProcess) {
   ChannelPair pair = local_channel();
   const std::byte nonsense[] = {std::byte{200}, std::byte{1}};
   pair.second->send(nonsense);
   EXPECT_EQ(thrown_text<DeviceLost>([&] { const RemoteRanks ranks({pair.first.get()}, usual_setup(0).hello, 15.0); }),
-            "process 0: a message has a value that its kind does not have");
+            "process 0: message has an invalid enum value");
 }
 
-// Requests as nobody sends them: a server answers each with an error and goes on.
-TEST(RemoteFaults, ARequestThatReachesOutsideOfABufferIsRefused) {
+// The server answers each invalid request with an error and continues.
+TEST(RemoteFaults, ARequestOutsideABufferIsRefused) {
   ChannelPair pair = local_channel();
   std::thread serving([channel = pair.second.get()] { EXPECT_EQ(serve_rank(*channel, usual_setup(0)), 7); });
   const auto answer_to = [&](const MessageWriter& request) {
@@ -259,7 +257,7 @@ TEST(RemoteFaults, ARequestThatReachesOutsideOfABufferIsRefused) {
       const std::optional<std::vector<std::byte>> answer = pair.first->receive(60.0);
       MessageReader reader(answer.value());
       const auto kind = reader.get<Answer>();
-      if (kind == Answer::beat) continue;  // on a busy machine an answer may take longer than the time between two
+      if (kind == Answer::beat) continue;  // a slow answer comes after a beat
       if (kind == Answer::done) return std::string("done");
       (void)reader.get<Failure>();
       return reader.text();
@@ -277,34 +275,34 @@ TEST(RemoteFaults, ARequestThatReachesOutsideOfABufferIsRefused) {
     return request;
   };
   EXPECT_EQ(answer_to(read(1, 40, 60)), "done");
-  EXPECT_EQ(answer_to(read(1, 40, 61)), "61 bytes from 40 on are asked for, of a buffer of 100");
+  EXPECT_EQ(answer_to(read(1, 40, 61)), "61 bytes requested at offset 40 of a buffer of 100 bytes");
   EXPECT_EQ(answer_to(read(1, ~std::uint64_t{0}, 2)),
-            "2 bytes from 18446744073709551615 on are asked for, of a buffer of 100");
+            "2 bytes requested at offset 18446744073709551615 of a buffer of 100 bytes");
   EXPECT_EQ(answer_to(read(1, 0, std::uint64_t{1} << 40U)),
-            "1099511627776 bytes are asked for at a time; at most 8388608 can be");
-  EXPECT_EQ(answer_to(read(2, 0, 1)), "there is no buffer 2 here");
-  EXPECT_EQ(answer_to(read(0, 0, 1)), "memory is asked for that is in no buffer");
+            "1099511627776 bytes requested; the limit per message is 8388608");
+  EXPECT_EQ(answer_to(read(2, 0, 1)), "no buffer 2 exists");
+  EXPECT_EQ(answer_to(read(0, 0, 1)), "requested memory is in no buffer");
   MessageWriter gather;
   gather.put(Request::gather);
   put_place(gather, {1, 8});
   gather.put(std::uint64_t{4});
   gather.put_list(std::vector<std::int64_t>{0, -12});
-  EXPECT_EQ(answer_to(gather).find("4 bytes from 18446744073709551612 on"), 0U);
+  EXPECT_EQ(answer_to(gather).find("4 bytes requested at offset 18446744073709551612 "), 0U);
   MessageWriter scan;
   scan.put(Request::scan);
   put_place(scan, {1, 0});
   scan.put(DType::f32);
   for (const std::int64_t number : {2, 4, 22}) scan.put(number);
-  EXPECT_EQ(answer_to(scan), "104 bytes from 0 on are asked for, of a buffer of 100");
+  EXPECT_EQ(answer_to(scan), "104 bytes requested at offset 0 of a buffer of 100 bytes");
   MessageWriter run;
   run.put(Request::run);
   run.put(std::uint64_t{1});
   run.put(std::uint64_t{1});
-  EXPECT_EQ(answer_to(run), "there is no set 1 of ranks here");
+  EXPECT_EQ(answer_to(run), "no set 1 of ranks is open");
   MessageWriter longer;
   longer.put(Request::describe);
   longer.put(1);
-  EXPECT_EQ(answer_to(longer), "a message is longer than its kind");
+  EXPECT_EQ(answer_to(longer), "message is longer than expected");
   MessageWriter end;
   end.put(Request::end);
   end.put(7);

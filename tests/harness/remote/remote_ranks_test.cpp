@@ -1,5 +1,4 @@
-// Ranks in other processes, in threads that stand for them: the contract of all communicators, and whole cases through
-// the engine.
+// Ranks in other processes, simulated by threads: the contract of all communicators, and whole cases in the engine.
 #include "harness/remote/remote_ranks.h"
 
 #include <gtest/gtest.h>
@@ -65,32 +64,31 @@ TEST(RemoteRanks, PassEveryCollectiveOfTheSuite) {
   }
 }
 
-// A whole training step by remote ranks.
-TEST(RemoteRanks, TrainATransformerWithItsComputeBesideItsCollectives) {
+TEST(RemoteRanks, TrainATransformerWithComputeDuringCollectives) {
   MemoryProcesses processes(2);
   const auto records = run_on(processes, "^transformer/bert_train_step/.*/f32", 2);
   EXPECT_FALSE(records.empty());
   for (const auto& [id, record] : records) EXPECT_EQ(record.verdict, Verdict::pass) << id << ": " << record.reason;
 }
 
-// What is read back and examined here, and what is examined where it is, are the same.
-TEST(RemoteRanks, HoldEveryElementWhereAllIsReadBack) {
+// Tensors judged in process 0 and tensors judged on their rank give the same verdict.
+TEST(RemoteRanks, PassWhenEveryElementIsChecked) {
   MemoryProcesses processes(2);
   for (const auto& [id, record] : run_on(processes, "^collectives/all_(gather|reduce)/", 2, CheckMode::full))
     EXPECT_EQ(record.verdict, Verdict::pass) << id << ": " << record.reason;
 }
 
-TEST(RemoteRanks, AreTheFirstOfTheProcessesAndNoMoreThanThereAre) {
+TEST(RemoteRanks, AreTheFirstProcessesAndMoreRanksAreUnsupported) {
   MemoryProcesses processes(3);
   for (const auto& [id, record] : run_on(processes, "^collectives/broadcast/", 2))
     EXPECT_EQ(record.verdict, Verdict::pass) << id << ": " << record.reason;
   for (const auto& [id, record] : run_on(processes, "^collectives/broadcast/", 4)) {
     EXPECT_EQ(record.verdict, Verdict::unsupported) << id;
-    EXPECT_EQ(record.reason, "4 ranks need as many processes, and 3 were started (mpirun -np 4)");
+    EXPECT_EQ(record.reason, "4 ranks need one process each, but only 3 were started; use mpirun -np 4");
   }
 }
 
-TEST(RemoteRanks, AreOneDeviceWithNothingCountedTwice) {
+TEST(RemoteRanks, OfOneHostCountItsMemoryOnce) {
   MemoryProcesses processes(2, 15.0, [](int rank) {
     ServerSetup setup = testing::usual_setup(rank);
     setup.hello.host = "one";
@@ -103,7 +101,7 @@ TEST(RemoteRanks, AreOneDeviceWithNothingCountedTwice) {
   EXPECT_EQ(property(set.device, "hosts"), "1");
 }
 
-TEST(RemoteRanks, WithDevicesOfTheirOwnHaveTheMemoryAndTheCachesOfAll) {
+TEST(RemoteRanks, WithSeparateDevicesHaveTheMemoryAndCachesOfAll) {
   MemoryProcesses processes(2, 15.0, [](int rank) {
     ServerSetup setup = testing::usual_setup(rank, [rank](DeviceInfo& device) {
       device.properties.emplace_back("pci_bus_id", "0000:1b:00." + std::to_string(rank));
@@ -114,11 +112,11 @@ TEST(RemoteRanks, WithDevicesOfTheirOwnHaveTheMemoryAndTheCachesOfAll) {
     return setup;
   });
   const RankSet set = processes.ranks().open(2);
-  EXPECT_EQ(set.device.memory_bytes, 2000);  // as if each had as little as the one with the least
+  EXPECT_EQ(set.device.memory_bytes, 2000);  // ranks times the least of any rank
   EXPECT_EQ(set.device.cache_bytes, 100);
 }
 
-TEST(RemoteRanks, WhichRanksAreOnWhichHostIsToldWhereThereAreSeveral) {
+TEST(RemoteRanks, ANoteListsTheRanksOfEachOfSeveralHosts) {
   const auto on = [](int rank) {
     ServerSetup setup = testing::usual_setup(rank);
     setup.hello.host = rank == 1 ? "b" : "a";
@@ -131,7 +129,6 @@ TEST(RemoteRanks, WhichRanksAreOnWhichHostIsToldWhereThereAreSeveral) {
   EXPECT_TRUE(alone.ranks().notes().empty());
 }
 
-/// Rejects whatever it is shown.
 class NoneIsRight final : public ResultJudge {
  public:
   explicit NoneIsRight(std::string label) : label_(std::move(label)) {}
@@ -143,7 +140,7 @@ class NoneIsRight final : public ResultJudge {
   std::string label_;
 };
 
-/// A backend whose plans have rejected one candidate, if the judge said so.
+/// A backend whose plans reject one candidate if the judge does.
 class Choosing final : public ForwardingBackend {
  public:
   explicit Choosing(std::unique_ptr<Backend> inner) : ForwardingBackend(*inner, nullptr), held_(std::move(inner)) {}
@@ -178,7 +175,7 @@ TEST(RemoteRanks, CandidatesAreJudgedWhereThePlanIsMade) {
   EXPECT_EQ(plan->rejected(), std::vector<std::string>{"y of 2 is wrong"});
 }
 
-TEST(RemoteRanks, RunsOfBytesAreReadFromWhicheverRankHasThem) {
+TEST(RemoteRanks, RunsOfBytesAreReadFromTheRankThatHasThem) {
   MemoryProcesses processes(2);
   const std::unique_ptr<Backend> ranks = open_rank_group(processes.ranks().open(2));
   std::vector<Buffer> buffers;
@@ -197,7 +194,7 @@ TEST(RemoteRanks, RunsOfBytesAreReadFromWhicheverRankHasThem) {
   EXPECT_THROW(ranks->read_runs(std::span(read).first(2), beyond), BackendError);
 }
 
-TEST(RemoteRanks, TimesAreThoseOfTheRanksThemselves) {
+TEST(RemoteRanks, TimesAreMeasuredByTheRanks) {
   MemoryProcesses processes(2);
   for (const auto& [id, record] : run_on(processes, "^collectives/all_reduce/", 2)) {
     ASSERT_FALSE(record.rounds.empty()) << id;

@@ -1,4 +1,4 @@
-// Who is to blame where processes come no further.
+// The culprits among processes without progress.
 #include "harness/remote/stall_watch.h"
 
 #include <gtest/gtest.h>
@@ -26,14 +26,14 @@ const auto later = [](double seconds) {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 };
 
-TEST(StallWatch, WithoutALimitNobodyIsEverLost) {
+TEST(StallWatch, WithoutALimitNoProcessIsLost) {
   StallWatch watch({"process 0", "process 1"}, 0.0);
   watch.begin(0);
   watch.begin(1);
   EXPECT_EQ(reason(watch, 1, later(1e6)), "");
 }
 
-TEST(StallWatch, OfThoseThatComeNoFurtherTheOneThatWaitsForNobodyIsToBlame) {
+TEST(StallWatch, TheCulpritIsTheStalledRankThatWaitsForNoPeer) {
   StallWatch watch({"process 0 (pid 5 on a)", "process 1 (pid 6 on b)"}, 0.05);
   watch.begin(0);
   watch.begin(1);
@@ -50,7 +50,7 @@ TEST(StallWatch, OfThoseThatComeNoFurtherTheOneThatWaitsForNobodyIsToBlame) {
   EXPECT_EQ(watch.lost(), told);
 }
 
-TEST(StallWatch, WhoIsNotHeardOfIsNamedByWhoeverLooks) {
+TEST(StallWatch, ASilentProcessIsNamedByAnyLook) {
   StallWatch watch({"process 0", "process 1"}, 15.0);
   watch.begin(1);
   watch.heard(1, {1, false, "y"});
@@ -61,7 +61,7 @@ TEST(StallWatch, WhoIsNotHeardOfIsNamedByWhoeverLooks) {
   EXPECT_NE(reason(watch, 0, later(15.5)).find(" has sent nothing for 15 s"), std::string::npos);
 }
 
-TEST(StallWatch, WhoIsAskedNothingIsNotWaitedFor) {
+TEST(StallWatch, AnIdleProcessIsNeverLost) {
   StallWatch watch({"process 0", "process 1"}, 15.0);
   watch.begin(1);
   watch.end(1);

@@ -1,4 +1,4 @@
-// How long links take for a collective, by hand from NCCL's figures.
+// Times of collectives, computed by hand from NCCL's constants.
 #include "harness/simulate/cluster.h"
 
 #include <gmock/gmock.h>
@@ -16,19 +16,19 @@ namespace {
 
 constexpr double micro = 1e-6;
 
-/// Of a message of so many bytes on n ranks: its bytes on the wire are those of reference/ops/collective.h.
+/// Cost of a message of `bytes` on n ranks; wire bytes as in reference/ops/collective.h.
 Cost all_reduced(double bytes, double n) { return {0.0, 2.0 * (n - 1.0) / n * bytes, bytes}; }
 Cost all_gathered(double bytes, double n) { return {0.0, (n - 1.0) / n * bytes, bytes}; }
 
-TEST(Cluster, AnOpIsAsLongAsItsWorkOrItsTrafficAndALaunch) {
+TEST(Cluster, AnOpTakesTheMaximumOfFlopTimeMemoryTimeAndLaunch) {
   const Cluster cluster{.flop_per_s = 1e12, .bytes_per_s = 1e9, .launch_s = 5e-6};
   EXPECT_DOUBLE_EQ(compute_s(cluster, {.flop = 1e9, .bytes = 1e3}), 1e-3);
   EXPECT_DOUBLE_EQ(compute_s(cluster, {.flop = 1e9, .bytes = 1e7}), 1e-2);
   EXPECT_DOUBLE_EQ(compute_s(cluster, {}), 5e-6);
 }
 
-// 8 ranks of a node, 1 GB: 14 steps of 3.4 us and 8.4 us, and 1.75 GB through 450 GB/s. A byte: LL's ring, 14 steps of
-// 0.6 us and 6.6 us; its tree has as many, and 6.8.
+// 8 ranks of a node, 1 GB: 8.4 us, 14 steps of 3.4 us, and 1.75 GB at 450 GB/s. A byte: LL ring, 6.6 us and 14 steps of
+// 0.6 us; its tree has 6.8 us and the same steps.
 TEST(Cluster, AnAllReduceInANodeIsARing) {
   const Cluster cluster{};
   EXPECT_NEAR(collective_s(cluster, all_reduce_kind, all_reduced(1e9, 8), RankGroup::first(8)),
@@ -36,19 +36,19 @@ TEST(Cluster, AnAllReduceInANodeIsARing) {
   EXPECT_NEAR(collective_s(cluster, all_reduce_kind, all_reduced(1.0, 8), RankGroup::first(8)), 15.0 * micro, 1e-9);
 }
 
-// 1,024 ranks in 128 nodes, a byte: a ring would take 254 steps between nodes; LL's tree takes 14 in the node of 0.6
-// us, 14 between of 5 us, and 6.8 us.
+// 1,024 ranks in 128 nodes, a byte: a ring has 254 steps between nodes; the LL tree takes 6.8 us, 14 steps of 0.6 us in
+// the node and 14 of 5 us between nodes.
 TEST(Cluster, ASmallAllReduceOfManyNodesIsATree) {
   EXPECT_NEAR(collective_s({}, all_reduce_kind, all_reduced(1.0, 1024), RankGroup::first(1024)),
               (14 * 0.6 + 14 * 5.0 + 6.8) * micro, 1e-9);
 }
 
-// 16 ranks in two nodes, 8 GB: each link in a node passes on 15 of 16 parts twice, the 8 links between nodes half of
-// all twice: 8 / (8 x 50) = 20 ms, less than 33.3 ms within.
+// 16 ranks in two nodes, 8 GB: each link in a node carries 15 of 16 parts twice, 33.3 ms; the 8 links between nodes
+// carry half of all bytes twice, 8 / (8 x 50) = 20 ms.
 TEST(Cluster, BytesLeaveANodeThroughAllItsLinks) {
   const double all = collective_s({}, all_reduce_kind, all_reduced(8e9, 16), RankGroup::first(16));
   EXPECT_NEAR(all, 2.0 * 8e9 * 15.0 / 16.0 / 450e9, 0.2e-3);
-  // One rank of each node: all of it through one link.
+  // One rank per node: all bytes use one link.
   const double far = collective_s({}, all_reduce_kind, all_reduced(8e9, 2), RankGroup({0, 8}));
   EXPECT_NEAR(far, 8e9 / 50e9, 0.2e-3);
 }
@@ -59,25 +59,25 @@ TEST(Cluster, GatheringIsHalfOfReducing) {
   EXPECT_NEAR(gather / reduce, 0.5, 1e-3);
 }
 
-// 7 steps of 3.4 us and 8.4 us; every rank is passed all of it.
+// 8.4 us and 7 steps of 3.4 us; every rank receives all bytes.
 TEST(Cluster, AllOfABroadcastCrossesEachLink) {
   EXPECT_NEAR(collective_s({}, broadcast_kind, {0.0, 1e9, 1e9}, RankGroup::first(8)), 32.2 * micro + 1e9 / 450e9, 1e-9);
 }
 
-// 8.4 us and a step of 14: of two ranks in two nodes one sends all of it to the other, over one link of 50 GB/s.
+// Two ranks in two nodes: 8.4 us, a step of 14 us, and all bytes over one link of 50 GB/s.
 TEST(Cluster, AllOfABroadcastEntersEachNode) {
   EXPECT_NEAR(collective_s({}, broadcast_kind, {0.0, 1e9, 1e9}, RankGroup({0, 8})), 22.4 * micro + 1e9 / 50e9, 1e-9);
 }
 
-// Half of each rank's gigabyte is for ranks of the other node, and goes by that rank's own link: 50 GB/s, not 400.
+// Half of each rank's gigabyte goes to the other node by that rank's own link: 50 GB/s, not 400.
 TEST(Cluster, InAnExchangeEachRankSendsItsOwnMessage) {
   for (const OpKind& kind : {all_to_all_kind, dispatch_tokens_kind})
     EXPECT_NEAR(collective_s({}, kind, {0.0, 1e9 * 15 / 16, 1e9}, RankGroup::first(16)), 22.4 * micro + 0.5e9 / 50e9,
                 1e-9);
 }
 
-// Bytes take twice as long, the 14 steps of 3.4 us and 8.4 us don't.
-TEST(Cluster, ASlowLinkHoldsUpTheBytesOfItsCollectives) {
+// Only the bytes take twice as long, not 8.4 us and the 14 steps of 3.4 us.
+TEST(Cluster, ASlowLinkSlowsTheBytesOfItsCollectives) {
   const Cluster cluster{.slow_links = {{5, 2.0}}};
   EXPECT_NEAR(collective_s(cluster, all_reduce_kind, all_reduced(1e9, 8), RankGroup::first(8)),
               56.0 * micro + 2.0 * 1.75e9 / 450e9, 1e-9);
@@ -85,9 +85,9 @@ TEST(Cluster, ASlowLinkHoldsUpTheBytesOfItsCollectives) {
             collective_s({}, all_reduce_kind, all_reduced(1e9, 4), RankGroup::first(4)));
 }
 
-// 16 ranks in two nodes, 8 GB: 8 GB leave each node, at 400 GB/s and at a quarter of that. One rank of each node has a
-// link of 50 GB/s to itself, as much as an eighth of 400; of a sixteenth it is half.
-TEST(Cluster, AnOversubscribedUplinkHoldsUpWhoeverFillsIt) {
+// 16 ranks in two nodes: 8 GB leave each node at 400 GB/s, or at a quarter of that. A single rank per node fills an
+// uplink of an eighth of 400 GB/s with its link of 50 GB/s; an uplink of a sixteenth halves its rate.
+TEST(Cluster, AnOversubscribedUplinkSlowsTheCollectivesThatFillIt) {
   const auto all_s = [](double oversubscription) {
     return collective_s({.oversubscription = oversubscription}, all_reduce_kind, all_reduced(8e9, 16),
                         RankGroup::first(16));
@@ -101,14 +101,13 @@ TEST(Cluster, AnOversubscribedUplinkHoldsUpWhoeverFillsIt) {
   EXPECT_NEAR(pair_s(16.0), 8e9 / 25e9, 0.2e-3);
 }
 
-/// Of a send of so many bytes, or a broadcast, on these ranks.
+/// Time of a send_recv or broadcast of `bytes` on these ranks.
 CollectiveTime moved(OpKind kind, double bytes, std::vector<int> ranks) {
   return collective_time({.oversubscription = 8.0}, collective_call(kind, RankGroup(std::move(ranks))),
                          {0.0, bytes, bytes});
 }
 
-// Round a ring of 16 ranks one sends out of each node, with its own link: an eighth of the uplink if that were full
-// size, all of it here.
+// In a ring of 16 ranks, one rank sends out of each node: an eighth of a full uplink, all of the one here.
 TEST(Cluster, OfARingOfSendsOneLeavesEachNode) {
   std::vector<int> ranks;
   for (int rank = 0; rank < 16; ++rank) ranks.push_back(rank);

@@ -1,4 +1,4 @@
-// Collectives on the same uplinks at the same time, slow links and links that are cut: when all end, by hand.
+// Collectives on shared uplinks, slow links and cut links; end times computed by hand.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ using ::testing::Each;
 using ::testing::Field;
 using ::testing::IsEmpty;
 
-/// A collective that fills the uplinks of nodes 0 and 1 for so long, after a latency.
+/// A collective that fills the uplinks of nodes 0 and 1 after a latency.
 CollectiveTime fills(double wire_s, double latency_s = 0.0, std::vector<int> uplinks = {0, 1, 2, 3}) {
   return {latency_s, wire_s, 1.0, std::move(uplinks)};
 }
@@ -46,8 +46,8 @@ TEST(Contention, CollectivesOfOtherNodesDontSlowEachOther) {
   EXPECT_THAT(run.ranks, Each(Field(&SimulatedRank::contention_s, 0.0)));
 }
 
-// b comes at 2, a has 2 s to do: both at half to 4, when b is over, and a at 5. What rank 0 then computes begins at 5.
-TEST(Contention, OneThatComesLaterSlowsTheOtherFromThenOn) {
+// b begins at 2, when a has 2 s left. Both run at half rate until 4, when b ends; a ends at 5, and rank 0 computes.
+TEST(Contention, ALaterCollectiveSlowsTheOtherFromItsBegin) {
   Lanes lanes;
   const std::size_t a = lanes.launch("a", {0, 8}, fills(4.0)), b = lanes.launch("b", {1, 9}, fills(1.0));
   for (const int rank : {0, 8}) {
@@ -65,7 +65,7 @@ TEST(Contention, OneThatComesLaterSlowsTheOtherFromThenOn) {
   EXPECT_DOUBLE_EQ(run.ranks[1].contention_s, 1.0);
 }
 
-// a's bytes flow from 1 to 2, b's, which begins at 1, from 2 to 3.
+// a's bytes flow from 1 to 2; b begins at 1, its bytes flow from 2 to 3.
 TEST(Contention, LatencyLeavesLinksToOthers) {
   Lanes lanes;
   const std::size_t a = lanes.launch("a", {0, 8}, fills(1.0, 1.0)), b = lanes.launch("b", {1, 9}, fills(1.0, 1.0));
@@ -80,7 +80,7 @@ TEST(Contention, LatencyLeavesLinksToOthers) {
   EXPECT_THAT(run.ranks, Each(Field(&SimulatedRank::contention_s, 0.0)));
 }
 
-/// All_reduces of a gigabyte, each of other ranks.
+/// all_reduce of a gigabyte on each of the groups.
 Program reductions(const std::vector<std::vector<int>>& groups, int ranks) {
   Program p(Mesh::line(ranks));
   for (const std::vector<int>& group : groups) {
@@ -112,9 +112,8 @@ TEST(Contention, ACollectiveAloneTakesWhatItsLinksTake) {
   }
 }
 
-// Eight pairs, each a rank of either node: each has the link of its own rank. At a quarter of eight links' sum each has
-// a quarter of what it would have alone; two pairs fill it, and a third has them slow down to two thirds. A latency
-// step of 8.4 + 2 * 14 us is not slowed down.
+// Pairs of one rank per node; the uplink has a quarter of the bandwidth of eight links. Eight pairs run at a quarter of
+// their rate alone, three at two thirds, two at full rate. The latency of 8.4 + 2 * 14 us stays the same.
 TEST(Contention, PairsOfRanksShareWhatTheirNodesUplinksReach) {
   std::vector<std::vector<int>> pairs;
   for (int i = 0; i < 8; ++i) pairs.push_back({i, 8 + i});
@@ -131,7 +130,7 @@ TEST(Contention, PairsOfRanksShareWhatTheirNodesUplinksReach) {
   EXPECT_NEAR(end_s(4.0, 3), latency_s + 1.5 * wire_s, 1e-12);
 }
 
-// Alone, so that nothing of it is contention.
+// Without other collectives there is no contention.
 TEST(Contention, ASlowLinkMakesItsCollectivesLonger) {
   const Program program = reductions({{0, 1}, {2, 3}}, 4);
   const Cluster cluster{.slow_links = {{3, 2.0}}};
@@ -141,8 +140,8 @@ TEST(Contention, ASlowLinkMakesItsCollectivesLonger) {
   EXPECT_EQ(run.ranks[2].contention_s, 0.0);
 }
 
-// 'first' is over when rank 3's link is cut, at 1.5; 'second', of 1 s, is not, and rank 4 waits for who is in it.
-TEST(Contention, ACollectiveOverALinkThatIsCutNeverEnds) {
+// 'first' ends before rank 3's link is cut at 1.5; 'second', of 1 s, does not, and rank 4 waits for its members.
+TEST(Contention, ACollectiveOverACutLinkNeverEnds) {
   Lanes lanes;
   const std::size_t first = lanes.launch("first", {2, 3}, 1.0), second = lanes.launch("second", {2, 3}, 1.0);
   const std::size_t third = lanes.launch("third", {2, 4}, 1.0);
@@ -160,8 +159,8 @@ TEST(Contention, ACollectiveOverALinkThatIsCutNeverEnds) {
             "ranks 2, 3 in 'second': rank 3's link was cut at 1.5 s; rank 4 in 'third', waiting for rank 2");
 }
 
-// Both at half until a is cut at 1; b then has half a second left.
-TEST(Contention, WhatIsCutLeavesItsUplinksToOthers) {
+// Both run at half rate until a is cut at 1; b then has 0.5 s left.
+TEST(Contention, ACutCollectiveFreesItsUplinks) {
   Lanes lanes;
   const std::size_t a = lanes.launch("a", {0, 8}, fills(1.0)), b = lanes.launch("b", {1, 9}, fills(1.0));
   for (const std::size_t rank : {0U, 8U}) lanes.communicate(rank, a);

@@ -1,4 +1,4 @@
-// Programs of ranks in virtual time, made by hand.
+// Builds rank programs for the simulation by hand.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace gpubench {
 
-/// A collective with its usual attributes.
+/// A collective with default attributes.
 inline OpCall collective_call(const OpKind& kind, RankGroup members) {
   OpCall call;
   call.kind = kind;
@@ -19,12 +19,12 @@ inline OpCall collective_call(const OpKind& kind, RankGroup members) {
   call.group = std::move(members);
   return call;
 }
-/// Its seconds, at this cost and alone.
+/// Its seconds without contention.
 inline double collective_s(const Cluster& cluster, const OpKind& kind, const Cost& cost, const RankGroup& members) {
   return collective_time(cluster, collective_call(kind, members), cost).seconds();
 }
 
-/// Launches with names, members and times; the lanes of each rank in any order.
+/// Adds launches with names, members and times to the lanes of each rank.
 class Lanes {
  public:
   std::size_t launch(const std::string& label, std::vector<int> members, double seconds) {
@@ -33,7 +33,7 @@ class Lanes {
     program_.seconds.push_back(seconds);
     return program_.launches.size() - 1;
   }
-  /// Of a collective that uses uplinks.
+  /// Adds a collective that uses uplinks.
   std::size_t launch(const std::string& label, std::vector<int> members, const CollectiveTime& time) {
     const std::size_t launch = this->launch(label, std::move(members), time.seconds());
     program_.between_nodes.emplace(launch, time);

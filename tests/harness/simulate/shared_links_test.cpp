@@ -1,4 +1,4 @@
-// Shares of links, by hand: who gets how much, and when transfers end as others come and go.
+// Shares of links and end times of transfers, computed by hand.
 #include "harness/simulate/shared_links.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ TEST(SharedLinks, TransfersWithoutACommonLinkDontSlowEachOther) {
   EXPECT_EQ(links.end_s(1), 4.0);
 }
 
-TEST(SharedLinks, TransfersThatTogetherAskForNoMoreThanALinkHasDontSlowEachOther) {
+TEST(SharedLinks, TransfersWithinTheCapacityOfALinkDontSlowEachOther) {
   SharedLinks links;
   for (std::size_t i = 0; i < 10; ++i) links.begin(i, {0}, 0.1, 3.0);
 
@@ -38,7 +38,7 @@ TEST(SharedLinks, TwoOnOneLinkGetHalfEach) {
   EXPECT_DOUBLE_EQ(links.end_s(1), 2.0);
 }
 
-// 1 s and 3 s: both at half until the short one ends at 2; the long one has 2 s left, at its full rate.
+// 1 s and 3 s: both at half rate until the short one ends at 2; the long one has 2 s left at full rate.
 TEST(SharedLinks, ALongOneSpeedsUpWhenAShortOneIsOver) {
   SharedLinks links;
   links.begin(0, {0}, 1.0, 1.0);
@@ -52,8 +52,8 @@ TEST(SharedLinks, ALongOneSpeedsUpWhenAShortOneIsOver) {
   EXPECT_DOUBLE_EQ(links.end_s(1), 4.0);
 }
 
-// 4 s from 0; at 2 another of 1 s: until 4 both at half, and then 1 s is left of the first.
-TEST(SharedLinks, OneThatComesLaterTakesItsHalfFromThenOn) {
+// 4 s from 0; another of 1 s from 2: both at half rate until 4, then 1 s of the first is left.
+TEST(SharedLinks, ALaterTransferGetsHalfFromItsBegin) {
   SharedLinks links;
   links.begin(0, {0}, 1.0, 4.0);
   EXPECT_THAT(links.settle(0.0), IsEmpty());
@@ -67,8 +67,8 @@ TEST(SharedLinks, OneThatComesLaterTakesItsHalfFromThenOn) {
   EXPECT_DOUBLE_EQ(links.end_s(0), 5.0);
 }
 
-// Three on link 1 get a third each; 0 has what is left of link 0, two thirds. All have 1 s to do.
-TEST(SharedLinks, WhatOneCannotUseForAnotherLinkGoesToTheOthers) {
+// Three on link 1 get a third each; 0 gets the remaining two thirds of link 0. All have 1 s of work.
+TEST(SharedLinks, AShareLimitedByAnotherLinkLeavesTheRestToOthers) {
   SharedLinks links;
   links.begin(0, {0}, 1.0, 1.0);
   links.begin(1, {0, 1}, 1.0, 1.0);
@@ -80,8 +80,8 @@ TEST(SharedLinks, WhatOneCannotUseForAnotherLinkGoesToTheOthers) {
   for (const std::size_t of_link_1 : {1U, 2U, 3U}) EXPECT_DOUBLE_EQ(links.end_s(of_link_1), 3.0);
 }
 
-// A tenth is less than a third: it is not slowed down. The others have 0.45 each: of 0.9 half the rate, of 0.5 90%.
-TEST(SharedLinks, WhoAsksForLessThanAFairShareHasIt) {
+// A demand of 0.1 is below a third and gets full rate. The others get 0.45 each: half the rate of 0.9, 90% of 0.5.
+TEST(SharedLinks, ADemandBelowTheFairShareIsMet) {
   SharedLinks links;
   links.begin(0, {0}, 0.1, 1.0);
   links.begin(1, {0}, 0.9, 1.0);
@@ -93,8 +93,8 @@ TEST(SharedLinks, WhoAsksForLessThanAFairShareHasIt) {
   EXPECT_DOUBLE_EQ(links.end_s(2), 1.0 / 0.9);
 }
 
-// 0 and 1 share link 0, 2 and 3 link 1; what ends on the one leaves the other as it is.
-TEST(SharedLinks, OnlyThoseThatCrowdedLinksConnectAreWorkedOutAgain) {
+// 0 and 1 share link 0, 2 and 3 link 1; an end on one link does not change the other.
+TEST(SharedLinks, OnlyTransfersConnectedByCrowdedLinksChange) {
   SharedLinks links;
   links.begin(0, {0}, 1.0, 1.0);
   links.begin(1, {0, 2}, 1.0, 2.0);

@@ -1,4 +1,4 @@
-// Ranks in virtual time: when steps end, who waits for whom, and what gets stuck.
+// Ranks in virtual time: end times, waits and deadlocks.
 #include "harness/simulate/simulate.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// Rank 0 comes after 1 s, rank 1 after 3: the collective is done at 3.5, and what reads it ends at 4.5 and 6.5.
+// Rank 0 arrives at 1 s, rank 1 at 3 s: the collective ends at 3.5, its readers at 4.5 and 6.5.
 TEST(Simulate, ACollectiveBeginsWithTheLastOfItsMembers) {
   Lanes lanes;
   const std::size_t reduce = lanes.launch("reduce", {0, 1}, 0.5);
@@ -39,7 +39,7 @@ TEST(Simulate, ACollectiveBeginsWithTheLastOfItsMembers) {
   EXPECT_THAT(run.stuck, IsEmpty());
 }
 
-// What no step waits for runs beside the collective.
+// Steps that do not wait run during the collective.
 TEST(Simulate, LanesRunSideBySide) {
   Lanes lanes;
   const std::size_t reduce = lanes.launch("reduce", {0, 1}, 10.0);
@@ -52,7 +52,7 @@ TEST(Simulate, LanesRunSideBySide) {
   EXPECT_DOUBLE_EQ(lanes.run().end_s, 11.0);
 }
 
-TEST(Simulate, CollectivesInAnotherOrderOnOneRankAreADeadlockThatNamesAll) {
+TEST(Simulate, ADifferentOrderOfCollectivesIsADeadlockNamingAllRanks) {
   Lanes lanes;
   const std::size_t first = lanes.launch("bucket0", {0, 1, 2}, 1.0), second = lanes.launch("bucket1", {0, 1, 2}, 1.0);
   for (const std::size_t rank : {0U, 1U, 2U}) {
@@ -66,7 +66,7 @@ TEST(Simulate, CollectivesInAnotherOrderOnOneRankAreADeadlockThatNamesAll) {
             "ranks 0, 1 in 'bucket0', waiting for rank 2; rank 2 in 'bucket1', waiting for ranks 0, 1");
 }
 
-TEST(Simulate, ARankThatStopsIsNamedByThoseThatWait) {
+TEST(Simulate, AStoppedRankIsNamedByTheWaitingOnes) {
   Lanes lanes;
   const std::size_t reduce = lanes.launch("reduce", {0, 1, 2, 3}, 1.0);
   for (const int rank : {0, 1, 2, 3}) {
@@ -79,7 +79,7 @@ TEST(Simulate, ARankThatStopsIsNamedByThoseThatWait) {
   EXPECT_EQ(run.stuck_reason(), "ranks 0, 1, 3 in 'reduce', waiting for rank 2, which stopped");
 }
 
-TEST(Simulate, ASlowRankDelaysAllWhoMeetIt) {
+TEST(Simulate, ASlowRankDelaysAllMembersOfItsCollectives) {
   Lanes lanes;
   const std::size_t reduce = lanes.launch("reduce", {0, 1}, 1.0);
   for (const int rank : {0, 1}) {
@@ -91,13 +91,13 @@ TEST(Simulate, ASlowRankDelaysAllWhoMeetIt) {
   EXPECT_DOUBLE_EQ(run.ranks[0].waiting_s, 1.0);
 }
 
-/// How long a gradient of 64 x 64 in f32 takes to be reduced.
+/// Seconds to reduce a gradient of 64 x 64 in f32.
 double bucket_s(const Cluster& cluster, int ranks) {
   const double bytes = 64.0 * 64.0 * 4.0, n = ranks;
   return collective_s(cluster, all_reduce_kind, {0.0, 2.0 * (n - 1.0) / n * bytes, bytes}, RankGroup::first(ranks));
 }
 
-/// Two gradients, each a product, on so many ranks.
+/// Two gradients, each a product, on `ranks` ranks.
 Program step_on(int ranks) {
   Program p;
   TensorSpec x = tensor("x", DType::f32, {64, 64}, Role::input);
@@ -110,8 +110,7 @@ Program step_on(int ranks) {
   return data_parallel(p, {.ranks = ranks, .bucket_bytes = 1}, gradients);
 }
 
-// 1,024 ranks are as soon done as 8 of the same node, but for what their collectives take longer: each rank has its two
-// products, and the two buckets follow each other.
+// 1,024 ranks differ from 8 only in the time of the two consecutive collectives; each rank has two products.
 TEST(Simulate, RunsTheProgramsOfAThousandRanks) {
   const Cluster cluster{};
   for (const int ranks : {2, 8, 1024}) {
@@ -121,8 +120,8 @@ TEST(Simulate, RunsTheProgramsOfAThousandRanks) {
     const Simulated run = simulate(lanes, cluster);
     EXPECT_THAT(run.stuck, IsEmpty());
     const double bucket = bucket_s(cluster, ranks);
-    const double product = cluster.launch_s;  // 0.5 MFLOP take less
-    // 'first' is read by 'second', which waits for its reduction.
+    const double product = cluster.launch_s;  // 0.5 MFLOP take less than a launch
+    // 'second' reads 'first' and waits for its reduction.
     EXPECT_NEAR(run.end_s, 2.0 * (product + bucket), 1e-12) << ranks;
     EXPECT_NEAR(run.ranks.back().compute_s, 2.0 * product, 1e-12);
   }

@@ -103,9 +103,9 @@ TEST_F(PredictVerb, AReplicatedOptimizerTakesMoreMemory) {
 
 TEST_F(PredictVerb, ASizeThatDoesNotFitIsALineAndNoneAtAllAnError) {
   EXPECT_EQ(llama("--gpus 2048,2100 --global-batch 2048"), 0);
-  EXPECT_THAT(cli_.out.str(), HasSubstr("2100 devices are no whole number of replicas of 128"));
+  EXPECT_THAT(cli_.out.str(), HasSubstr("2100 devices are not a multiple of the 128 devices of a replica"));
   EXPECT_THAT(refusal_of("predict --model llama3-8b --rate 400 --parallel tp=8 --gpus 12"),
-              HasSubstr("--gpus: 12 devices are no whole number"));
+              HasSubstr("--gpus: 12 devices are not a multiple"));
 }
 
 TEST_F(PredictVerb, RefusesWhatIsWrongInOneSentence) {
@@ -114,10 +114,10 @@ TEST_F(PredictVerb, RefusesWhatIsWrongInOneSentence) {
   EXPECT_THAT(refusal("--model llama3-8b --rate 400"), HasSubstr("needs --gpus"));
   EXPECT_THAT(refusal("--model llama3-8b --gpus 8"), HasSubstr("needs one of --measured"));
   EXPECT_THAT(refusal("--model llama3-8b --gpus 8 --rate 400 --measured 8=1"), HasSubstr("needs one of --measured"));
-  EXPECT_THAT(refusal("--model llama3-8b --gpus 8.. --rate 400"), HasSubstr("--gpus: '8..' is no size"));
+  EXPECT_THAT(refusal("--model llama3-8b --gpus 8.. --rate 400"), HasSubstr("--gpus: '8..' is not a size"));
   EXPECT_THAT(refusal("--model llama3-8b --gpus 8 --rate 0"), HasSubstr("is no number from 1e-9 to 1e9"));
   EXPECT_THAT(refusal("--model llama3-8b --gpus 8 --rate 1 --parallel dp=2"),
-              HasSubstr("--parallel: 'dp=2' is no axis"));
+              HasSubstr("--parallel: 'dp=2' is not an axis"));
   const auto on_network = [&](const char* words, const char* in_node = "8") {
     return refusal(
         {"--model", "llama3-8b", "--gpus", "8", "--rate", "1", "--network", words, "--gpus-per-node", in_node});
@@ -126,7 +126,7 @@ TEST_F(PredictVerb, RefusesWhatIsWrongInOneSentence) {
   EXPECT_THAT(on_network("0"), HasSubstr("--network: '0' is not GB/s"));
   EXPECT_THAT(on_network("256,50"), HasSubstr("--network: '256' is not GPUS:GB/S"));
   EXPECT_THAT(on_network("256:50"), HasSubstr("--network: '256:50' is not GB/s"));
-  EXPECT_THAT(on_network("256:50,25", "72"), HasSubstr("--network: '256:50' joins no whole number of the 72 GPUs"));
+  EXPECT_THAT(on_network("256:50,25", "72"), HasSubstr("--network: '256:50' is not a larger multiple of the 72 GPUs"));
   for (const char* word : {"8", "=1", "8=", "8=-1", "8=nan", "8:=1", ":8=1", "x=1", "9223372036854775807=1"})
     EXPECT_THAT(refusal({"--model", "llama3-8b", "--gpus", "8", "--measured", word}), HasSubstr("is not GPUS=SECONDS"))
         << word;

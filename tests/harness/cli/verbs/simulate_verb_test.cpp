@@ -137,8 +137,8 @@ TEST(SimulateVerb, RefusesWhatIsWrong) {
                                     {"--ranks 0", "whole number from 1 to 4096"},
                                     {"--ranks 9999", "4096"},
                                     {"--parallel ep=2", "--parallel ep=2: the ranks of"},
-                                    {"--parallel tp=2 --ranks 3", "asks for a multiple of 2"},
-                                    {"--parallel dp=2,tp=2 --ranks 4", "both say how many ranks"},
+                                    {"--parallel tp=2 --ranks 3", "needs a multiple of 2"},
+                                    {"--parallel dp=2,tp=2 --ranks 4", "both set the number of ranks"},
                                     {"--parallel dp=4096,tp=2", "8192 ranks; expected at most 4096"},
                                     {"--parallel tp=100000,pp=100000", "expected at most 1048576"},
                                     {"--parallel pp=4", "on 8 ranks: "}})
