@@ -1,8 +1,8 @@
-"""Opens a local page in headless Chromium and says what a reader would see, and what the page tried behind their back.
+"""Opens a local page in headless Chromium and records its requests and console messages.
 
-Speaks the DevTools protocol (chromedevtools.github.io/devtools-protocol) over a pair of pipes, so no port is opened and
-nothing but Python 3 and Chromium is needed. The network is blocked: whatever asks for more than the opened file is
-recorded and refused. Used by scripts/screenshots and by tests/scripts/page_test.py.
+Uses the DevTools protocol (chromedevtools.github.io/devtools-protocol) over a pair of pipes, without a port; needs only
+Python 3 and Chromium. Blocks and records every request except the opened file. Used by scripts/screenshots and
+tests/scripts/page_test.py.
 """
 
 import base64
@@ -24,7 +24,7 @@ class BrowserError(RuntimeError):
 
 
 def find_chromium():
-    """Path of a Chromium: the one that GPUBENCH_CHROMIUM names, or the first of the usual names; None without one."""
+    """Path of Chromium: GPUBENCH_CHROMIUM, or the first of NAMES that is installed; None: not found."""
     asked = os.environ.get("GPUBENCH_CHROMIUM")
     if asked:
         return shutil.which(asked)
@@ -32,14 +32,14 @@ def find_chromium():
 
 
 def _high(descriptor):
-    """The same pipe at a number of 10 or more: 3 and 4 are where Chromium's ends will be."""
+    """Moves the descriptor to 10 or above, since Chromium's ends must be 3 and 4."""
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 10)
     os.close(descriptor)
     return moved
 
 
 class Browser:
-    """One Chromium with one page. `with Browser() as browser:` ends it, and removes its profile."""
+    """Chromium with one page, as a context manager that ends it and removes its profile."""
 
     def __init__(self, program=None, timeout_s=60.0):
         self._program = program or find_chromium()
@@ -50,9 +50,9 @@ class Browser:
         self._next = 0
         self._buffer = b""
         self._session = None
-        self.requests = []  # addresses asked for since open(), the page's own among them
-        self.refused = []  # those of them that were not the page
-        self.messages = []  # what came to the console and the log, exceptions among them
+        self.requests = []  # URLs requested since open(), including the page
+        self.refused = []  # requests other than the page
+        self.messages = []  # of console and log, including exceptions
         self._page = None
         self._loaded = False
 
@@ -76,7 +76,7 @@ class Browser:
                      "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--disable-sync",
                      "--disable-extensions", "--disable-component-update", "--hide-scrollbars", "--font-render-hinting=none",
                      "--force-color-profile=srgb", "--host-resolver-rules=MAP * ~NOTFOUND", "about:blank"]
-        if os.geteuid() == 0:  # Chromium's sandbox can't be set up by root
+        if os.geteuid() == 0:  # root cannot set up Chromium's sandbox
             arguments.insert(1, "--no-sandbox")
         nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         environment = dict(os.environ, HOME=home, XDG_CONFIG_HOME=home, XDG_CACHE_HOME=home)
@@ -131,7 +131,7 @@ class Browser:
         return self._next
 
     def call(self, method, **parameters):
-        """A command of the protocol and its result. Events that come meanwhile are noted."""
+        """Runs a command of the protocol and returns its result. Records events that arrive meanwhile."""
         number = self._send(method, parameters)
         deadline = time.monotonic() + self._timeout_s
         while True:
@@ -165,7 +165,7 @@ class Browser:
             self._loaded = True
 
     def emulate(self, width=1280, height=900, dark=False, media="screen", scripts=True, scale=1):
-        """How the next page is opened: width in CSS pixels, colour scheme, screen or print, with or without scripts."""
+        """Settings of the next page: width in CSS pixels, color scheme, screen or print, with or without scripts."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale,
                   mobile=width < 700)
         self.call("Emulation.setEmulatedMedia", media=media, features=[
@@ -183,19 +183,19 @@ class Browser:
         deadline = time.monotonic() + self._timeout_s
         while not self._loaded:
             self._note(self._read(deadline))
-        # An answered command after the load event: what the page does at once has been told by then.
+        # When a command after the load event is answered, all immediate events of the page have arrived.
         self.evaluate("document.readyState")
 
     def evaluate(self, expression):
-        """Value of a JavaScript expression in the page, promises awaited; also where the page's scripts are disabled."""
+        """Value of a JavaScript expression in the page; awaits promises; works also with scripts disabled."""
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
             raise BrowserError(f"{expression}: {answer['exceptionDetails']['text']}")
         return answer["result"].get("value")
 
     def screenshot(self, clip=None, max_height=16000):
-        """PNG of the whole page, or of clip = (x, y, width, height) in CSS pixels. Chromium can't paint more than 16,384
-        pixels of height at once: what is below max_height is left out."""
+        """PNG of the page up to max_height, or of clip = (x, y, width, height) in CSS pixels. Chromium cannot paint more
+        than 16,384 pixels of height."""
         if clip is None:
             size = self.call("Page.getLayoutMetrics")["cssContentSize"]
             clip = (0, 0, size["width"], min(size["height"], max_height))
@@ -205,6 +205,6 @@ class Browser:
         return base64.b64decode(answer["data"])
 
     def pdf(self):
-        """The page as it prints, A4."""
+        """PDF of the printed page, A4."""
         answer = self.call("Page.printToPDF", printBackground=False, paperWidth=8.27, paperHeight=11.69)
         return base64.b64decode(answer["data"])

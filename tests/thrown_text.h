@@ -1,4 +1,3 @@
-// The text of an expected error.
 #pragma once
 
 #include <string>

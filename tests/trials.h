@@ -1,4 +1,3 @@
-// Counts of repeated trials in tests, and their results.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -145,7 +145,7 @@ SoakLog SoakRun::finish() {
   log_.set_voted(vote_.voted(), vote_.not_compared());
   if (environment_.stop != 0) log_.set_interrupted();
   Json end = log_.json();
-  end.erase("devices");  // the devices have lines of their own
+  end.erase("devices");  // each device has its own line
   append_note("end", std::move(end));
   status_.erase();
   return std::move(log_);

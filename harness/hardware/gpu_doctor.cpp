@@ -13,7 +13,7 @@
 namespace gpubench {
 namespace {
 
-// CUDA runs under any driver of its own major version; the oldest driver that has it, from NVIDIA's release notes.
+// CUDA needs a driver of at least its major version. The oldest such drivers, from NVIDIA's release notes.
 constexpr std::pair<int, const char*> oldest_drivers[] = {{12, "525.60.13"}, {13, "580"}};
 
 // 0 if the text does not start with a number.

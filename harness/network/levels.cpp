@@ -97,7 +97,7 @@ std::vector<double> seconds_by_level(double bytes, const Scattered& group, const
   std::int64_t below = group.members;  // domains of the level below; at first one per member
   for (std::size_t i = 0; i < domains.size(); ++i) {
     const auto together = static_cast<double>(divide_up(below, domains[i]));
-    const std::int64_t fewest = group.members / below;  // members of a domain below, at least
+    const std::int64_t fewest = group.members / below;
     const double left = bytes / static_cast<double>(fewest);
     seconds.push_back(left * (together - 1.0) / together / network.levels[i].bytes_per_s);
     below = domains[i];

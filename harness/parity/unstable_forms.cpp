@@ -183,7 +183,7 @@ class Forms {
 
   void scaled_below_the_limit() {
     const double limit = call_.attributes.as<Clip>().limit, norm = input("norm").get(0);
-    const double factor = limit / (norm + 1e-6);
+    const double factor = limit / (norm + 1e-6);  // as in torch.nn.utils.clip_grad_norm_
     for (std::size_t i = 0; i < right_.size() && factor > 1.0; ++i)
       add("gradients below the limit scaled up to it", i, [=](std::int64_t, double right) { return factor * right; });
     for (std::size_t i = 0; i < right_.size() && norm == limit; ++i)

@@ -8,7 +8,6 @@
 namespace gpubench {
 namespace {
 
-/// Use of a storage by the timed ops, as op indices.
 struct Use {
   int first_write = -1;
   int last_touch = -1;
@@ -17,7 +16,6 @@ struct Use {
 
 std::size_t at(StorageId id) { return static_cast<std::size_t>(id.index); }
 
-// Whether an op after its producer reads a part of it.
 bool is_consumed(const Program& program, ValueId id) {
   const Value& value = program.value(id);
   return std::ranges::any_of(program.values_in(value.storage), [&](ValueId other) {
@@ -81,7 +79,6 @@ std::vector<int> segments_of(const Program& program, std::span<const Use> uses, 
   return segment;
 }
 
-/// A slot and the segments in which it is occupied.
 struct Filling {
   std::size_t slot = 0;
   std::map<int, int> turns;  // first segment -> last segment of a storage

@@ -35,7 +35,6 @@ struct MemoryPlan {
   [[nodiscard]] bool is_shared(StorageId id) const { return slot(id).storages.size() > 1; }
   /// Whether its values are intact after the timed ops.
   [[nodiscard]] bool keeps_memory(StorageId id) const { return slot(id).storages.back() == id; }
-  /// Whether any slot has several storages.
   [[nodiscard]] bool reuses() const { return slots.size() < slot_of.size(); }
   /// Sum of all slots, without guards.
   [[nodiscard]] std::int64_t bytes() const;

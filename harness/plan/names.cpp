@@ -25,7 +25,6 @@ re2::RE2::Options options() {
   return options;
 }
 
-// The position of an unpaired parenthesis; npos: none.
 std::size_t lone_parenthesis(const std::string& text) {
   std::vector<std::size_t> open;
   bool in_class = false;

@@ -25,14 +25,12 @@ class Pattern {
   Pattern& operator=(Pattern&&) noexcept;
   ~Pattern();
 
-  /// Whether it matches anywhere in `id`.
   [[nodiscard]] bool found_in(std::string_view id) const;
 
  private:
   std::unique_ptr<re2::RE2> compiled_;
 };
 
-/// One pattern per text, in order. Throws UsageError.
 [[nodiscard]] std::vector<Pattern> patterns(std::string_view what, const std::vector<std::string>& texts);
 
 [[nodiscard]] bool any_found(const std::vector<Pattern>& patterns, std::string_view id);

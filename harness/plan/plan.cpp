@@ -45,7 +45,6 @@ std::int64_t* find_dim(Dims& dims, std::string_view name) {
   return found == dims.end() ? nullptr : &found->second;
 }
 
-// A workload with its info and grid, queried once.
 struct Declared {
   const Suite* suite = nullptr;
   std::shared_ptr<const Workload> workload;
@@ -53,7 +52,6 @@ struct Declared {
   Grid grid;
 };
 
-// Applies --batch and --axis to points.
 class Overrides {
  public:
   explicit Overrides(const Selection& selection) : selection_(selection) {}
@@ -126,7 +124,7 @@ class Overrides {
           throw UsageError("--batch and --axis give more than " + std::to_string(max_points) +
                            " sizes of one case: every value is combined with every other; give fewer values");
         }
-        if (dim == nullptr && !is_1) break;  // this workload has no such axis
+        if (dim == nullptr && !is_1) break;
       }
     }
     return result;
@@ -166,7 +164,6 @@ class Planner {
   }
 
  private:
-  // Lists the cases without building their programs.
   void declare(std::span<const Suite> suites) {
     std::vector<Declared> workloads;
     for (const Suite* suite : wanted_suites(suites, selection_)) {
@@ -226,7 +223,6 @@ class Planner {
     return dim == point.dims.end() || dim->second >= parallel.pp * parallel.vp;
   }
 
-  /// Empty without --ranks and processes.
   [[nodiscard]] std::vector<int> asked_for() const {
     return selection_.ranks.empty() && selection_.processes ? std::vector{*selection_.processes} : selection_.ranks;
   }
@@ -267,7 +263,6 @@ class Planner {
     return gpubench::ranks_of(layout, layout.dp ? selection_.ranks : asked_for());
   }
 
-  // Otherwise a layout that no selected workload supports would be dropped silently.
   void validate_layouts(std::span<const Declared> workloads, std::span<const Suite> suites) const {
     for (const Selection::Layout& layout : selection_.layouts) {
       (void)ranks_of(layout);  // throws
@@ -350,7 +345,7 @@ class Planner {
   Overrides overrides_;
   std::vector<Pattern> filters_;
   std::vector<Pattern> excludes_;
-  std::map<std::string, std::size_t> places_;  // index in planned_ by id
+  std::map<std::string, std::size_t> places_;
   std::vector<PlannedCase> planned_;
 };
 

@@ -43,15 +43,14 @@ struct Selection {
 struct PlannedCase {
   Case c;
   std::shared_ptr<const Workload> workload;
-  Cost cost;                     ///< of one run of the timed program
-  std::int64_t bytes = 0;        ///< of the program's tensors, one copy
-  std::uint64_t definition = 0;  ///< definition_digest()
+  Cost cost;               ///< of one run of the timed program
+  std::int64_t bytes = 0;  ///< of the program's tensors, one copy
+  std::uint64_t definition = 0;
 
   [[nodiscard]] std::string id() const { return c.id(); }
   [[nodiscard]] std::string key() const { return c.key(); }
 };
 
-/// Whether the workload supports the layout.
 [[nodiscard]] bool can_share(const WorkloadInfo& info, const RankLayout& parallel);
 /// The rank counts of a layout: `ranks` (--ranks), or from dp, or the fewest that the layout needs. Throws UsageError
 /// if both dp and `ranks` are given, and for a count that is not a multiple of the layout's.

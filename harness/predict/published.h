@@ -34,7 +34,6 @@ struct SeriesScore {
   StepModel model;
   std::vector<PredictedStep> steps;
 };
-/// Fits the two smallest steps and predicts the others.
 [[nodiscard]] SeriesScore score_of(const PublishedSeries& series);
 
 /// Whether the work per device equals that of one of the steps within 2% (weak scaling).

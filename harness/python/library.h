@@ -9,8 +9,9 @@
 extern "C" {
 #endif
 
-/* The program. If argv[0] is an absolute path, gpubench looks for its worker program and libraries there. May be called
- * once, as the last call of the process: it sets signals and streams as main() does. Returns the exit code. */
+/* The program. An absolute argv[0] is the path of the program for which this process stands: gpubench starts it for
+ * workers and finds libraries relative to it. May be called once, as the last call of the process: it sets signals and
+ * streams as main() does. Returns the exit code. */
 int gpubench_main(int argc, char** argv);
 
 /* Registers the functions of FILE for gpubench_main() with --impl FILE. Both arguments must outlive that call. */

@@ -260,7 +260,6 @@ class RankServer {
     if (waits_for > other_lane.size()) throw MessageError("step of a program waits for a step that does not exist");
   }
 
-  /// The same text, owned by this.
   const std::string& interned(std::string text) { return *labels_.insert(std::move(text)).first; }
   void at_work_on(const OpCall& call) { progress_.compute().begin(&interned(call.label)); }
 

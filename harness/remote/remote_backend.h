@@ -19,7 +19,7 @@
 
 namespace gpubench {
 
-/// Inaccessible addresses (PROT_NONE) that stand for another process's buffers, unique across all processes.
+/// Inaccessible addresses (PROT_NONE) that stand for buffers of other processes; unique among the buffers of all ranks.
 class ReservedMemory {
  public:
   /// `bytes` addresses for buffer number `buffer`. The last copy of the result to be destroyed calls `done`.
@@ -62,7 +62,6 @@ class RemoteLaunch final : public LaunchImpl {
   std::uint64_t number_;
 };
 
-/// A collective: one launch for each member.
 class RemoteCollective final : public LaunchImpl {
  public:
   RemoteCollective(RankGroup members, std::vector<std::shared_ptr<RemoteLaunch>> parts)

@@ -94,7 +94,7 @@ class RemoteQueues final : public RankQueues {
   RemoteRank rank_;
   At at_;
   std::map<const RankProgram*, std::uint32_t> of_interval_;
-  std::map<Steps, std::uint32_t> programs_;  // sent, or to be sent with the next interval
+  std::map<Steps, std::uint32_t> programs_;
   std::vector<Steps> to_send_;
   std::vector<std::uint32_t> order_;
   std::set<std::string> labels_;  // of beats; must outlive the interval

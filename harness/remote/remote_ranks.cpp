@@ -50,7 +50,6 @@ std::vector<std::vector<std::byte>> hear_all(std::span<const std::shared_ptr<Rem
   return answers;
 }
 
-/// Sends message(i) to the i-th process, all before hearing any.
 template <class Message>
 std::vector<std::vector<std::byte>> request_all(std::span<const std::shared_ptr<RemoteProcess>> processes,
                                                 const Message& message) {
@@ -178,7 +177,6 @@ std::string libraries_text(const DeviceInfo& device) {
   return text;
 }
 
-/// PCI bus id of a GPU; empty for CPUs.
 std::string bus_of(const DeviceInfo& device) { return property(device, device_property::pci_bus_id); }
 
 /// All ranks as one device. Memory: ranks times the least of any rank; CPU ranks of a host share its memory equally.

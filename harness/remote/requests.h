@@ -89,7 +89,6 @@ enum class Answer {
 template <>
 inline constexpr auto enum_names<Answer> = std::to_array<std::string_view>({"done", "failed", "beat"});
 
-/// Class of the exception.
 enum class Failure { error, unsupported, program, memory, lost };
 template <>
 inline constexpr auto enum_names<Failure> = std::to_array<std::string_view>({"error", "unsupported", "program",
@@ -109,14 +108,12 @@ inline void put_place(MessageWriter& to, const Place& place) {
   return {buffer, from.get<std::uint64_t>()};
 }
 
-/// Progress of a process.
 struct Heartbeat {
   std::uint64_t steps = 0;  ///< grows at the begin and the end of every op
   bool waits = false;       ///< in a collective, and not computing
   std::string label;        ///< current op, or the last one
 };
 
-/// Identity of a process.
 struct Hello {
   std::string build;  ///< id of the sources and headers it was built from
   std::string host;

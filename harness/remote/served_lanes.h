@@ -89,7 +89,7 @@ class ServedLanes {
 
   WorkProgress& progress_;
   HostLanes lanes_;
-  Backend* backend_ = nullptr;  // of the interval
+  Backend* backend_ = nullptr;
   RankCollectives* collectives_ = nullptr;
   std::atomic<bool> failed_{false};   // an op failed: run no other one
   std::atomic<bool> cut_off_{false};  // a collective failed: run no other one

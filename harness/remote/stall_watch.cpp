@@ -71,7 +71,7 @@ void StallWatch::look(int rank, Clock::time_point now) {
   const Rank& own = ranks_.at(static_cast<std::size_t>(rank));
   const std::vector<int> to_blame = culprits(now);
   if (to_blame.empty() || to_blame.front() != rank) return;
-  lost_ = fmt::format("{} has come no further for {:g} s, {}", own.name, limit_s_, place_of(own));
+  lost_ = fmt::format("{} has made no progress for {:g} s, {}", own.name, limit_s_, place_of(own));
   if (to_blame.size() > 1)
     lost_ += fmt::format("; nor {} rank{} {}", to_blame.size() > 2 ? "have" : "has", to_blame.size() > 2 ? "s" : "",
                          fmt::join(to_blame.begin() + 1, to_blame.end(), ", "));

@@ -18,10 +18,8 @@ class StallWatch {
   /// `limit_s`: limit of the silence of one process, and of the time without progress of all busy ones; 0: no limit.
   StallWatch(std::vector<std::string> names, double limit_s);
 
-  /// A request was sent to the rank.
   void begin(int rank);
   void heard(int rank, const Heartbeat& beat);
-  /// The rank has answered.
   void end(int rank);
 
   /// To be called repeatedly during a wait for `rank`. Throws DeviceLost if any busy process is silent, or if no busy

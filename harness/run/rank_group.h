@@ -42,7 +42,7 @@ class RankThreads {
 
   /// Runs work(thread) on every thread and waits. Throws BackendError with the error of the first rank that failed:
   /// "rank 1: <its error> (in 'bucket0')". Throws DeviceLost, in all later calls too, if that error was one, if restart
-  /// fails, or if a rank hangs: "rank 1 has come no further for 15 s, last in 'bucket0'; ranks 0, 2 were waiting".
+  /// fails, or if a rank hangs: "rank 1 has made no progress for 15 s, last in 'bucket0'; ranks 0, 2 were waiting".
   /// Unsupported and ProgramError pass unchanged.
   void on_all(const std::function<void(int thread)>& work);
   /// The same on the first thread of one rank. `stall_limit_s`: the limit for this call, if longer.

@@ -163,7 +163,7 @@ std::optional<double> time_compute_only(PreparedCase& prepared, const Protocol& 
 
 namespace {
 
-/// Whether an op in place scales its result again in each run. Averages and maxima of their own results do not grow.
+/// Whether an op in place scales its result again in each run. Repeated averages and maxima do not grow.
 bool compounds(const OpCall& call) {
   return (call.kind == all_reduce_kind && call.attributes.as<AllReduce>().reduction == Reduction::sum) ||
          (call.kind == reduce_scatter_kind && call.attributes.as<ReduceScatter>().reduction == Reduction::sum) ||

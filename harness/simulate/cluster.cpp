@@ -19,7 +19,6 @@ InNodes spread_of(const Cluster& cluster, const RankGroup& members) {
   return spread;
 }
 
-/// A collective ends when its slowest member link has finished.
 double slowest_link(const Cluster& cluster, const RankGroup& members) {
   if (cluster.slow_links.empty()) return 1.0;
   double slowest = 0.0;
@@ -30,7 +29,6 @@ double slowest_link(const Cluster& cluster, const RankGroup& members) {
   return slowest;
 }
 
-/// Seconds of a collective's bytes on the links within nodes and between nodes.
 struct Wire {
   double near_s = 0.0, far_s = 0.0;
   [[nodiscard]] double seconds() const { return std::max(near_s, far_s); }
@@ -65,7 +63,7 @@ Uplinks uplinks_of(const Cluster& cluster, const InNodes& at, const OpCall& call
   if (at.nodes < 2.0) return uplinks;
   const auto node_of = [&](int member) { return call.group[member] / cluster.ranks_per_node; };
   const int size = call.group.size();
-  std::map<int, int> leaving;  // ranks that send out of a node
+  std::map<int, int> leaving;
   if (call.kind == send_recv_kind) {
     const auto& own = call.attributes.as<SendRecv>();
     const SendRecv sends{size, own.shift, own.round};

@@ -27,13 +27,13 @@ class SharedLinks {
     double demand = 1.0, end_s = 0.0;
     double rate = 1.0;  // relative to no contention
     double share = 0.0;
-    std::uint64_t seen = 0;  // number of the settle()
+    std::uint64_t seen = 0;
   };
   struct Link {
     std::vector<std::size_t> transfers{};
     bool crowded = false;  // demand above 1
-    double free = 1.0;     // used in share_out()
-    int undecided = 0;     // used in share_out()
+    double free = 1.0;
+    int undecided = 0;
     std::uint64_t seen = 0;
   };
   [[nodiscard]] Link& link(int number) { return links_[static_cast<std::size_t>(number)]; }
@@ -44,7 +44,7 @@ class SharedLinks {
 
   std::unordered_map<std::size_t, Transfer> transfers_;
   std::vector<Link> links_;
-  std::vector<int> touched_;  // since the last settle()
+  std::vector<int> touched_;
   std::uint64_t settled_ = 0;
 };
 

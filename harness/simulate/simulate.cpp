@@ -17,7 +17,6 @@
 namespace gpubench {
 namespace {
 
-/// Progress of one lane of one rank.
 struct Lane {
   const std::vector<LaneStep>* steps = nullptr;
   std::vector<double> ends{};  // end times of the steps begun so far
@@ -209,9 +208,9 @@ class Simulation {
   const SimulatedProgram& program_;
   const Cluster& cluster_;
   std::unordered_map<const Launch*, std::size_t> launch_;
-  std::vector<Lane> compute_, communication_;    // by rank
+  std::vector<Lane> compute_, communication_;
   std::vector<std::map<int, double>> meetings_;  // by launch: arrived member -> time
-  std::deque<int> todo_;                         // ranks that may advance
+  std::deque<int> todo_;
   SharedLinks links_;
   std::unordered_map<std::size_t, InFlight> in_flight_;
   std::set<std::pair<double, std::size_t>> events_;     // one per collective in flight

@@ -32,7 +32,7 @@ struct SimulatedRank {
 /// A lane that cannot continue.
 struct StuckLane {
   int rank = 0;
-  std::string label;           ///< of its current step
+  std::string label;
   std::vector<int> awaited{};  ///< missing members of its collective
   /// If all members have arrived: the rank of the cut link, and the time. Neither: the lane waits for the other lane.
   std::optional<std::pair<int, double>> cut{};

@@ -1,4 +1,3 @@
-// Results of a simulated run: exposed time and stuck lanes.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -32,7 +31,7 @@ std::string Simulated::stuck_reason() const {
   if (stuck.empty()) return "";
   struct Meeting {
     std::vector<int> came;
-    const StuckLane* lane = nullptr;  // one of the stuck lanes
+    const StuckLane* lane = nullptr;
   };
   std::map<std::pair<bool, std::string_view>, Meeting> meetings;  // cut links first: they are the cause of the others
   for (const StuckLane& lane : stuck) {

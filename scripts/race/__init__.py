@@ -1,1 +1,1 @@
-"""The races against PyTorch, see ../race-pytorch. Everything but peers.py and gpt2.py works without torch."""
+"""The races against PyTorch, see ../race-pytorch. Only peers.py, gpt2.py and resnet.py need torch."""

@@ -1,4 +1,4 @@
-"""GPT-2 124M for the race of whole steps: the model of Radford et al. 2019, written for PyTorch as its users would."""
+"""GPT-2 124M for the race of training steps: the model of Radford et al. 2019 in idiomatic PyTorch."""
 import math
 
 import torch
@@ -7,7 +7,7 @@ from torch import nn
 
 
 def causal_attention(q, k, v):
-    """q, k, v: [batch, heads, sequence, d]. As PyTorch before 2.0 wants it written where that is older."""
+    """q, k, v: [batch, heads, sequence, d]. PyTorch before 2.0 has no scaled_dot_product_attention."""
     if hasattr(F, "scaled_dot_product_attention"):
         return F.scaled_dot_product_attention(q, k, v, is_causal=True)
     later = torch.ones(q.shape[2], q.shape[2], dtype=torch.bool, device=q.device).triu(1)
@@ -16,7 +16,7 @@ def causal_attention(q, k, v):
 
 
 class Block(nn.Module):
-    """x: [batch, sequence, width]; norm before attention and before the MLP, as GPT-2 has it. No dropout."""
+    """x: [batch, sequence, width]; norm before attention and before the MLP, as in GPT-2; no dropout."""
 
     def __init__(self, width, heads):
         super().__init__()
@@ -54,8 +54,8 @@ class Gpt2(nn.Module):
 
 
 def training_step(device, batch, sequence, layers, width, heads, vocabulary, recipe, on_gpu=True):
-    """A function that does one step: f32 weights, for bf16 under autocast, gradient clip, AdamW; on a GPU compiled, and
-    with the fused AdamW."""
+    """A function that runs one step: f32 weights, autocast for bf16, gradient clipping, AdamW. On a GPU: compiled, with the
+    fused AdamW."""
     torch.set_float32_matmul_precision("high")
     model = Gpt2(layers, width, heads, vocabulary, sequence).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1.0 / 2048, betas=(0.9, 0.95), weight_decay=0.1,

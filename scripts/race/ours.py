@@ -1,4 +1,4 @@
-"""gpubench's side: one process for all blocks of a race, which gives rounds on demand (--turns) and a report at its end."""
+"""gpubench's side: one process for all blocks of a race, which runs rounds on demand (--turns) and writes a report."""
 import json
 import math
 import os
@@ -10,14 +10,14 @@ from .races import CannotRace
 
 
 def default_program():
-    """The packaged program, else the built one."""
+    """The packaged program, or the built one."""
     root = Path(__file__).resolve().parents[2]
     packed = root / "bin" / "gpubench"
     return packed if packed.exists() else root / "build" / "gpubench"
 
 
 def pattern(case):
-    """A --filter that matches this id alone; of its characters, '.' and '+' mean something in a regular expression."""
+    """A --filter that matches only this id. Of its characters, only '.' and '+' are special in regular expressions."""
     return "^" + case.replace(".", r"\.").replace("+", r"\+") + "$"
 
 
@@ -26,7 +26,7 @@ def batch_words(batch):
 
 
 def case_of(report, case):
-    """The record of `case` in a report of gpubench. Throws CannotRace where it is not there."""
+    """The record of `case` in a report. Raises CannotRace if it is missing."""
     for record in report.get("gpubench", {}).get("cases", []):
         if record.get("id") == case:
             return record
@@ -34,14 +34,14 @@ def case_of(report, case):
 
 
 def seconds_of(median_ns, what):
-    """Of a time in nanoseconds. Throws CannotRace where it is not a positive number."""
+    """Seconds from nanoseconds. Raises CannotRace if it is not a positive number."""
     if not isinstance(median_ns, (int, float)) or not math.isfinite(median_ns) or not median_ns > 0:
         raise CannotRace(f"gpubench: {what} has no time")
     return median_ns * 1e-9
 
 
 class Turns:
-    """A process that has planned and checked one case, and runs its rounds on request."""
+    """A process that plans and checks one case, then runs rounds on request."""
 
     def __init__(self, words):
         self.folder = tempfile.TemporaryDirectory()
@@ -66,7 +66,7 @@ class Turns:
         return json.loads(line) if line else None
 
     def report(self):
-        """Ends the turns. Throws CannotRace where no report comes."""
+        """Ends the turns and returns the report. Raises CannotRace without a report."""
         try:
             self.process.communicate(timeout=300)
             with open(self.path, encoding="utf-8") as file:
@@ -84,20 +84,20 @@ class Turns:
 
 
 class Ours:
-    """One case at a time: begin(), timed() as often as wanted, finish(); close() whatever happened."""
+    """One case at a time: begin(), timed() repeatedly, finish(); close() in any case."""
 
     def __init__(self, program, device, tier="standard", seconds=0.7):
         self.program, self.device, self.tier, self.seconds = program, device, tier, seconds
         self.turns = None
 
     def begin(self, case, batch=0):
-        """Plans and checks the case and takes a first turn, which is not counted. How many cold copies it has; throws
-        CannotRace where it did not pass."""
+        """Plans and checks the case and runs a first turn, which does not count. Returns the number of cold copies. Raises
+        CannotRace if the case did not pass."""
         self.case = case
         self.turns = self.open(case, batch)
         answer = self.turns.answer(self.seconds)
         if answer is None:
-            self.finish()  # says why
+            self.finish()  # raises with the reason
             raise CannotRace("gpubench: no turn was answered")
         return answer["copies"]
 
@@ -107,7 +107,7 @@ class Ours:
                       *batch_words(batch)])
 
     def timed(self):
-        """One block: seconds of a run of the program, the median over a turn."""
+        """One block: median seconds of a run over one turn."""
         answer = self.turns.answer(self.seconds)
         if answer is None:
             self.finish()
@@ -115,8 +115,7 @@ class Ours:
         return seconds_of(answer["median_ns"], "a turn")
 
     def finish(self):
-        """Checks again the very buffers that were timed; what the case says of itself. Throws CannotRace where it did not
-        pass."""
+        """Checks the timed buffers again; returns the values of the case. Raises CannotRace if it did not pass."""
         report = self.turns.report()
         record = case_of(report, self.case)
         if record.get("status") != "pass":
@@ -131,7 +130,7 @@ class Ours:
             self.turns = None
 
     def listed(self, batch=0):
-        """The ids of all cases that the program has, on any device; with a batch, of those that have one."""
+        """The ids of all cases of the program; with a batch, of those with a batch axis."""
         done = subprocess.run([self.program, "list", "--tier", "large", "--format", "json", *batch_words(batch)],
                               capture_output=True, text=True, timeout=60, check=True)
         return {entry["id"] for entry in json.loads(done.stdout)["cases"]}

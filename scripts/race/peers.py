@@ -1,5 +1,5 @@
-"""PyTorch's side: the same work on random data of the same scale, from cold caches as gpubench's is. On a GPU it is timed
-by events, on the CPU by the host's clock, on as many threads as gpubench has there."""
+"""PyTorch's side: the same work on random data of the same scale, with cold caches as in gpubench. Timed by events on a GPU,
+by the host's clock on the CPU, with as many threads as gpubench uses."""
 import contextlib
 import ctypes
 import gc
@@ -16,7 +16,7 @@ from .races import CannotRace
 
 
 def cublaslt_version():
-    """Of the library that this process has loaded, which may be another than gpubench's; "not loaded" where it has none."""
+    """Version of the library loaded by this process, which may differ from gpubench's; "not loaded": none."""
     path = loaded_library("libcublasLt")
     if not path:
         return "not loaded"
@@ -27,14 +27,14 @@ def cublaslt_version():
 
 
 def loaded_library(name):
-    """The path of a library that this process has loaded; empty where it has none of that name."""
+    """The path of a loaded library; empty: not loaded."""
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
         found = re.search(rf"(/\S*{re.escape(name)}\.so\S*)", maps.read())
     return found.group(1) if found else ""
 
 
 def versions(device):
-    """What the peer ran with, for the record."""
+    """Versions of the peer's libraries, for the record."""
     if torch.device(device).type == "cpu":
         found = re.search(r"MKL-DNN v(\S+)", torch.__config__.show())
         return {"torch": torch.__version__, "oneDNN": found.group(1) if found else "none",
@@ -53,8 +53,8 @@ def random(device, dtype, *shape):
 
 
 def keeping(run):
-    """The run, whose results live until the next run of the same inputs, as activations live until the backward pass: an
-    allocator that hands the last result's memory out again would let the next one be written into the cache."""
+    """The run, with its results kept until the next run of the same inputs, as activations are kept for the backward.
+    Otherwise the allocator would reuse the last result's memory, and the next result would be written into the cache."""
     held = []
 
     def again():
@@ -70,7 +70,7 @@ def gemm(device, dtype, d, copies):
 
 
 def convolution(device, dtype, d, copies, workload):
-    """NHWC, as gpubench's; the gradients by the function that autograd calls."""
+    """NHWC, as in gpubench; gradients by the function that autograd calls."""
     layout = {"memory_format": torch.channels_last}
     padding = [d["pad"], d["pad"]]
     runs = []
@@ -88,7 +88,7 @@ def convolution(device, dtype, d, copies, workload):
 
 
 def qkv(device, dtype, d):
-    """[batch, heads, sequence, d], parts of one packed projection as in gpubench's case."""
+    """q, k, v: [batch, heads, sequence, d], parts of one packed projection, as in gpubench's case."""
     packed = random(device, dtype, d["b"], d["s"], (d["h"] + 2 * d["kv"]) * d["d"])
     parts = packed.split([d["h"] * d["d"], d["kv"] * d["d"], d["kv"] * d["d"]], dim=2)
     return [part.unflatten(2, (-1, d["d"])).transpose(1, 2).requires_grad_() for part in parts]
@@ -101,7 +101,7 @@ def attention(device, dtype, d, copies, backward, cudnn):
         return sdpa_kernel(SDPBackend.CUDNN_ATTENTION) if cudnn else contextlib.nullcontext()
 
     def forward(q, k, v):
-        with chosen():  # inputs that want gradients: the log-sum-exp is kept, as gpubench's forward keeps it
+        with chosen():  # inputs require gradients, so that it keeps the log-sum-exp, as gpubench does
             return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=q.shape[1] != k.shape[1])
 
     runs = []
@@ -117,7 +117,7 @@ def attention(device, dtype, d, copies, backward, cudnn):
 
 
 def of_rows(device, dtype, d, copies, workload):
-    """Ops on rows of n numbers, by the functions that eager mode calls; into memory that is there, where they take it."""
+    """Ops on rows of n numbers, by the functions of eager mode, into existing outputs if they accept them."""
     aten, runs = torch.ops.aten, []
     for _ in range(copies):
         x, y, dy = (random(device, dtype, d["rows"], d["n"]) for _ in range(3))
@@ -139,7 +139,7 @@ def of_rows(device, dtype, d, copies, workload):
         elif workload == "cross_entropy_forward":
             runs.append(lambda x=x, labels=labels: F.cross_entropy(x, labels, reduction="none"))
         else:
-            raise CannotRace(f"nothing in PyTorch is known for {workload}")
+            raise CannotRace(f"no PyTorch implementation of {workload}")
     return runs
 
 
@@ -150,7 +150,7 @@ def adamw(device, d):
 
 
 class Peers:
-    """Builds and times PyTorch's sides on one device, each block for about `seconds`."""
+    """Builds and times the PyTorch sides on one device, each block for about `seconds`."""
 
     def __init__(self, device, seconds):
         self.device, self.seconds = device, seconds
@@ -159,7 +159,7 @@ class Peers:
             torch.set_num_threads(len(os.sched_getaffinity(0)))
 
     def runs(self, race, peer, copies):
-        """Functions that do the race's work once each, on separate inputs, enough to leave caches cold."""
+        """`copies` functions that do the race's work once each, on separate inputs, for cold caches."""
         d = dims(race.case)
         suite, workload, _, recipe, _ = race.case.split("/")
         dtype = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}[recipe]
@@ -175,16 +175,16 @@ class Peers:
             return adamw(self.device, d)
         if workload == "gpt2_train_step":
             if not self.on_gpu and recipe == "f32" and re.search(r"/blas/libblas\.so", loaded_library("libblas")):
-                raise CannotRace("PyTorch's f32 products are those of the reference BLAS, which nobody trains with: install "
+                raise CannotRace("PyTorch uses the slow reference BLAS for f32 products; install "
                                  "libopenblas0-pthread")
             return [gpt2.training_step(self.device, d["b"], d["s"], d["layers"], d["h"], d["heads"], d["vocab"],
                                        recipe, self.on_gpu)]
         if workload == "resnet_train_step":
             return [resnet.training_step(self.device, d["n"], d["image"], d["classes"], recipe)]
-        raise CannotRace(f"nothing in PyTorch is known for {race.case}")
+        raise CannotRace(f"no PyTorch implementation of {race.case}")
 
     def side(self, race, peer, copies):
-        """A function that runs one block and gives the median seconds per run."""
+        """A function that runs one block and returns the median seconds per run."""
         torch.manual_seed(42)
         runs = [keeping(run) for run in self.runs(race, peer, copies)]
         for run in runs:  # compiles, tunes and allocates
@@ -193,7 +193,7 @@ class Peers:
         return lambda: self.block(runs)
 
     def window(self, runs, count):
-        """Seconds for `count` runs in turn: on a GPU between two events of the stream."""
+        """Seconds for `count` consecutive runs; on a GPU, between two events of the stream."""
         if not self.on_gpu:
             start = time.perf_counter()
             for i in range(count):
@@ -209,7 +209,7 @@ class Peers:
 
     def block(self, runs):
         warm = self.window(runs, len(runs)) / len(runs)
-        count = max(1, min(4096, int(self.seconds / 20 / max(warm, 1e-6))))  # about 20 windows a block
+        count = max(1, min(4096, int(self.seconds / 20 / max(warm, 1e-6))))  # about 20 windows per block
         total, samples = 0.0, []
         while total < self.seconds or len(samples) < 3:
             taken = self.window(runs, count)
@@ -219,7 +219,7 @@ class Peers:
 
     @staticmethod
     def release():
-        """Gives the memory of a race back before gpubench's next one wants it."""
+        """Frees the memory of a race, before gpubench's next race needs it."""
         gc.collect()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()

@@ -1,12 +1,12 @@
-"""Which races there are, how one is run, and what its blocks say."""
+"""The list of races, their execution and evaluation."""
 import dataclasses
 import statistics
 
 
 @dataclasses.dataclass(frozen=True)
 class Race:
-    """One case of gpubench against several ways of PyTorch; `goals`: peer -> least ratio of speeds, ours/peer. `batch`: of
-    a case whose grid has other sizes."""
+    """One case of gpubench against several PyTorch implementations; `goals`: peer -> least ratio of speeds, ours/peer.
+    `batch`: overrides the case's batch, for sizes that its grid lacks."""
 
     name: str
     case: str
@@ -15,16 +15,16 @@ class Race:
 
 
 class CannotRace(Exception):
-    """One side could not be measured, or what it computed is wrong."""
+    """One side could not be measured, or its result is wrong."""
 
 
 def all_races(device):
-    """Those for "cuda" (or "cuda:N") or "cpu", the most telling first: a budget may end the list early."""
+    """The races for "cuda" (or "cuda:N") or "cpu", the most important first: the budget may end the list early."""
     return on_cpu() if device == "cpu" else on_gpu()
 
 
 def on_cpu():
-    """Ops that fill two cores for milliseconds, and whole steps in batches that these finish in seconds."""
+    """Ops of milliseconds on two cores, and training steps with batches that take seconds."""
     attention = "b=1,h=12,kv=12,s=1024,d=64"
     conv = "n=4,h=56,w=56,c=64,k=64,r=3,s=3,stride=1,pad=1,dilation=1,groups=1"
     f32 = {"attention": ("attention/causal_forward/" + attention, 1.0),
@@ -70,7 +70,7 @@ def on_gpu():
 
 
 def schedule(sides, blocks):
-    """The order of the blocks: A B, B A, A B, ... so that a drift costs both sides the same."""
+    """The order of the blocks: A B, B A, A B, ..., so that drift affects both sides equally."""
     order = []
     for block in range(blocks):
         order += sides if block % 2 == 0 else sides[::-1]
@@ -85,7 +85,7 @@ def side(blocks_s):
 
 
 def compare(our_blocks_s, peer_blocks_s, goal):
-    """The ratio of speeds, of medians, and of each pair of blocks; a ratio that is no number meets no goal."""
+    """The ratio of speeds of the medians, and of each pair of blocks; NaN meets no goal."""
     ratio = statistics.median(peer_blocks_s) / statistics.median(our_blocks_s)
     pairs = [peer / own for own, peer in zip(our_blocks_s, peer_blocks_s)]
     return {"ratio": ratio, "ratio_min": min(pairs), "ratio_max": max(pairs), "goal": goal, "met": ratio >= goal}
@@ -96,7 +96,7 @@ def in_words(error):
 
 
 def run(race, ours, peers, blocks):
-    """The result of one race as plain data. What cannot be measured is said in "reason", never left out."""
+    """The result of one race as plain data; "reason" says why something was not measured."""
     result = {"name": race.name, "case": race.case, "goals": race.goals, "peers": {}, "reason": ""}
     try:
         copies = ours.begin(race.case, race.batch)  # parity before timing
@@ -107,7 +107,7 @@ def run(race, ours, peers, blocks):
     for peer, goal in race.goals.items():
         try:
             sides[peer] = peers.side(race, peer, copies)
-        except Exception as error:  # torch throws what it likes: no kernel, out of memory
+        except Exception as error:  # torch raises many types: no kernel, out of memory
             result["peers"][peer] = {"goal": goal, "reason": in_words(error)}
     times = {name: [] for name in sides}
     try:
@@ -119,7 +119,7 @@ def run(race, ours, peers, blocks):
         return {**result, "reason": f"{name}: {in_words(error)}"}
     finally:
         ours.close()
-        sides.clear()  # they hold the peers' tensors, whose memory gpubench wants for the next race
+        sides.clear()  # frees the peers' tensors: gpubench needs the memory in the next race
         peers.release()
     result["ours"].update(side(times["ours"]))
     for peer in times:
@@ -129,19 +129,19 @@ def run(race, ours, peers, blocks):
 
 
 def not_reached(race):
-    """The result of a race for which there was no time."""
+    """The result of a race that the budget did not reach."""
     return {"name": race.name, "case": race.case, "goals": race.goals, "peers": {}, "reason": "not reached within the budget"}
 
 
 def rows(results):
-    """(result, peer, its values or a reason) for each pair that was to be raced."""
+    """(result, peer, its values or a reason) for each pair of the races."""
     for result in results:
         for peer in result["goals"]:
             yield result, peer, result["peers"].get(peer, {"reason": result["reason"]})
 
 
 def exit_code(results):
-    """3 where something could not be raced, else 1 where a goal was missed, else 0."""
+    """3: something could not be raced; else 1: a goal was missed; else 0."""
     code = 0
     for _, _, values in rows(results):
         if "ratio" not in values:

@@ -1,5 +1,5 @@
-"""ResNet-50 v1.5 for the race of whole steps (He et al., arXiv 1512.03385, a stage's stride on its first 3x3 convolution),
-written for PyTorch as its users would: NHWC ("channels last"), which is its faster layout."""
+"""ResNet-50 v1.5 for the race of training steps (He et al., arXiv 1512.03385, stride on the first 3x3 convolution of a stage)
+in idiomatic PyTorch: NHWC ("channels last"), its faster layout."""
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -35,7 +35,7 @@ def resnet50(classes):
 
 
 def training_step(device, n, image, classes, recipe):
-    """A function that does one step: f32 weights, for bf16 under autocast, labels smoothed by 0.1, SGD with momentum."""
+    """A function that runs one step: f32 weights, autocast for bf16, label smoothing of 0.1, SGD with momentum."""
     model = resnet50(classes).to(device, memory_format=torch.channels_last)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.125, momentum=0.9, weight_decay=1e-4, foreach=True)
     images = torch.randn(n, 3, image, image, device=device).contiguous(memory_format=torch.channels_last)

@@ -1,4 +1,4 @@
-"""Tests of everything but the timing of PyTorch: canned reports, ratios worked out by hand, and one real run."""
+"""Tests of everything except the timing of PyTorch: fixed reports, ratios computed by hand, and one real run."""
 import json
 import os
 import tempfile
@@ -10,14 +10,14 @@ CASE = "gemm/matmul/m=4096,n=4096,k=4096/bf16/x1"
 
 
 def report(status="pass", median_ns=200000.0, case=CASE):
-    """What gpubench writes, as far as it is read here."""
+    """A report of gpubench with the fields that the races read."""
     return {"context": {"gpubench": {"devices": [{"name": "NVIDIA X", "libraries": {"cublasLt": "13.1.0"}}]}},
             "gpubench": {"cases": [{"id": case, "status": status, "reason": "because", "implementation": "cublaslt:1",
                                     "copies": 3, "cache": "cold", "summary": {"median_ns": median_ns}}]}}
 
 
 class CannedTurns:
-    """Answers in turn, then gives the report."""
+    """Returns the answers in order, then the report."""
 
     def __init__(self, final, medians_ns):
         self.final, self.medians_ns, self.closed = final, list(medians_ns), False
@@ -33,7 +33,7 @@ class CannedTurns:
 
 
 class CannedOurs(ours.Ours):
-    """The first turn is not counted."""
+    """The first turn does not count."""
 
     def __init__(self, final, *medians_ns):
         super().__init__("gpubench", "cuda")
@@ -44,7 +44,7 @@ class CannedOurs(ours.Ours):
 
 
 class CannedPeers:
-    """Gives times in turn, by peer; a peer without times cannot be raced."""
+    """Returns times in order, by peer; a peer without times cannot be raced."""
 
     def __init__(self, **times):
         self.times = {name.replace("_", "."): list(values) for name, values in times.items()}

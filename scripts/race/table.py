@@ -1,4 +1,4 @@
-"""The races as a table for people and as JSON for machines."""
+"""The results of races as a table and as JSON."""
 import json
 import os
 import time
@@ -21,7 +21,7 @@ def milliseconds(values):
 
 
 def libraries(results, versions):
-    """What each side computed with: they need not be the same libraries, and a newer one may be all that a race shows."""
+    """The libraries of each side: a difference of versions may explain the result."""
     ours = {}
     for result in results:
         ours.update(result.get("ours", {}).get("libraries", {}))
@@ -31,7 +31,7 @@ def libraries(results, versions):
 
 
 def of_results(results, versions):
-    """One line per pair, the libraries of both sides, then how many goals were met; what was not raced says why."""
+    """One line per pair, with a reason if not raced, then the libraries of both sides and the number of goals met."""
     lines, met, missed, absent = [], 0, 0, 0
     for result, peer, values in races.rows(results):
         if "ratio" not in values:
@@ -47,7 +47,7 @@ def of_results(results, versions):
 
 
 def write_json(path, results, versions):
-    """Replaces `path` as a whole, so that a stop leaves the last complete one."""
+    """Replaces `path` atomically, so that an interruption leaves the last complete file."""
     document = {"schema": "gpubench-race", "schema_version": 1,
                 "written_at": time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime()), "versions": versions,
                 "ratio": "speed of gpubench over speed of the peer, of medians of blocks", "races": results}

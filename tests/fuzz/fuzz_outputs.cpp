@@ -41,7 +41,6 @@ std::string tamed(std::string text) {
   return text;
 }
 
-// Replaces the member if the name exists.
 bool is_taken(const StringField& field, const std::string& text) {
   return field.is_name && document()[field.place.parent_pointer()].contains(text);
 }

@@ -65,7 +65,6 @@ class Seeds {
   std::filesystem::path folder_;
 };
 
-// The quoted names and texts of a document.
 void add_legend(const Json& json, std::set<std::string>& words) {
   if (json.is_string()) words.insert(dump(json));
   if (!json.is_structured()) return;
@@ -95,7 +94,6 @@ std::string content_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The entries of a soak journal, without checksums.
 std::string soak_entries() {
   SoakInterval interval{.at_s = 10.0, .seconds = 10.0, .device_s = 8.0, .launches = 100, .ops = 300};
   interval.telemetry.emplace();

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""No part of the tree has more lines than its row of budget.txt: budget_test.py SOURCE_DIR"""
+"""Every part of the tree keeps within its lines in budget.txt: budget_test.py SOURCE_DIR"""
 import sys
 import unittest
 from pathlib import Path

@@ -14,7 +14,7 @@ def text_of(name):
 
 
 def read_cff(text):
-    """The members of a CITATION.cff: scalars, folded scalars and lists of words or of one-member mappings, which is what ours has."""
+    """The members of CITATION.cff. Supports scalars, folded scalars, and lists of words or of one-member mappings."""
     members, name = {}, None
     for line in text.splitlines():
         if match := re.fullmatch(r"([a-z-]+):(?: (.+))?", line):
@@ -35,6 +35,14 @@ def markdown_files(root):
     return sorted([*root.glob("*.md"), *(path for folder in folders for path in folder.rglob("*.md"))])
 
 
+def source_files(root):
+    """Code, build files and scripts."""
+    folders = [root / name for name in ("harness", "reference", "scripts", "suites", "tests")]
+    suffixes = {".h", ".cpp", ".cu", ".cuh", ".c", ".py", ".sh", ".cmake", ".txt"}
+    return sorted(path for folder in folders for path in folder.rglob("*")
+                  if path.is_file() and (path.suffix in suffixes or path.parent == root / "scripts" and not path.suffix))
+
+
 def without_code_blocks(text):
     return re.sub(r"^ *```.*?^ *```$", "", text, flags=re.S | re.M)
 
@@ -45,7 +53,7 @@ banned = re.compile(r"\b(is told|are told|says so|so many|whoever|wherever|held 
 
 
 def without_generated_parts(text):
-    """Without tables and transcripts that a program makes, and the tests that compare them."""
+    """The text without generated tables and transcripts."""
     text = re.sub(r"^<!-- (ops|table \w+) -->$.*?^<!-- end of .*? -->$", "", text, flags=re.S | re.M)
     return re.sub(r"^<!-- transcript [\w ]+ -->\n```.*?^```$", "", text, flags=re.S | re.M)
 
@@ -58,7 +66,7 @@ def anchors_of(text):
 
 
 def broken_references(root):
-    """Every link, and every path in backticks, of a Markdown file below `root` that leads nowhere, as "file: target"."""
+    """Links and paths in backticks of Markdown files below `root` without a target, as "file: target"."""
     tops = {path.name for path in root.iterdir() if path.is_dir() and not path.name.startswith((".", "build"))}
     broken = []
     for path in markdown_files(root):
@@ -123,9 +131,11 @@ class Documents(unittest.TestCase):
                 wide = [line for line in without_code_blocks(text).splitlines() if len(line) > 120 and not line.startswith(("|", "    "))]
                 self.assertEqual(wide, [])
 
-    def test_no_guide_has_a_banned_construction(self):
-        found = [f"{path.relative_to(source)}: {match[0]}" for path in markdown_files(source)
-                 for match in banned.finditer(without_code_blocks(path.read_text(encoding="utf-8")))]
+    def test_no_guide_comment_or_message_has_a_banned_construction(self):
+        texts = {path: without_code_blocks(path.read_text(encoding="utf-8")) for path in markdown_files(source)}
+        texts |= {path: path.read_text(encoding="utf-8") for path in source_files(source) if path.name != Path(__file__).name}
+        self.assertGreater(len(texts), 1000)
+        found = [f"{path.relative_to(source)}: {match[0]}" for path, text in texts.items() for match in banned.finditer(text)]
         self.assertEqual(found, [])
 
     def test_every_link_and_path_in_markdown_leads_somewhere(self):

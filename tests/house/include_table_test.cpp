@@ -20,11 +20,11 @@ namespace fs = std::filesystem;
 struct Include {
   std::string file;  // relative to the root
   std::string target;
-  bool ours;  // in quotes
+  bool ours;
 };
 
 struct Rule {
-  std::string part;                  // folder
+  std::string part;
   std::vector<std::string> allowed;  // folders or files of gpubench, besides the part itself
   std::vector<std::string> vendors;  // prefixes of <...> beyond the standard library
 };

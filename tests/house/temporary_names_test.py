@@ -25,12 +25,12 @@ def code_of(text, is_cpp):
 def complaint(text, is_cpp):
     code = code_of(text, is_cpp)
     if found := made_up.search(code):
-        return f"'{found.group(0)}' only makes up a name"
+        return f"'{found.group(0)}' only generates a name"
     if (found := shared.search(code)) and not unpredictable.search(code):
-        return f"'{found.group(0).strip()}' is a folder of everybody's, and no name in it is made by mkdtemp, mkostemp or mktemp"
+        return f"'{found.group(0).strip()}' is a shared folder, and no name in it is created by mkdtemp, mkostemp or mktemp"
     for number, line in enumerate(code.splitlines(), 1):
         if shared.search(line) and process.search(line):
-            return f"line {number} names something in everybody's folder after the process"
+            return f"line {number} names a file in a shared folder after the process"
     return ""
 
 
@@ -50,9 +50,9 @@ class TemporaryNames(unittest.TestCase):
         old = 'path_ = (std::filesystem::temp_directory_path() / fmt::format("gpubench-calibrate.{}", ::getpid())).string();'
         self.assertIn("temp_directory_path", complaint(old, True))
         self.assertIn("after the process", complaint("::mkdtemp(other);\n" + old, True))
-        self.assertIn("everybody's", complaint("log=/tmp/gpubench.$$\n", False))
-        self.assertIn("makes up", complaint("char* name = ::tmpnam(nullptr);", True))
-        self.assertIn("makes up", complaint("name=$(mktemp -u)\n", False))
+        self.assertIn("shared folder", complaint("log=/tmp/gpubench.$$\n", False))
+        self.assertIn("generates a name", complaint("char* name = ::tmpnam(nullptr);", True))
+        self.assertIn("generates a name", complaint("name=$(mktemp -u)\n", False))
         self.assertEqual(complaint('std::string path = temp_directory_path() / "x.XXXXXX"; ::mkdtemp(path.data());', True), "")
         self.assertEqual(complaint('work=$(mktemp -d "${TMPDIR:-/tmp}/x.XXXXXX")\n', False), "")
         self.assertEqual(complaint("int x = 0;  // as /tmp is", True), "")

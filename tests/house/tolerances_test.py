@@ -52,7 +52,7 @@ class Tolerances(unittest.TestCase):
                 text = path.read_text()
                 for number in unexplained(text):
                     with self.subTest(path=path.relative_to(root), line=number):
-                        self.fail(text.splitlines()[number - 1].strip() + ": where does that come from?")
+                        self.fail(text.splitlines()[number - 1].strip() + ": needs a comment with its reason")
         self.assertGreater(seen, 60)
 
     def test_the_check_sees_what_it_is_for(self):

@@ -32,7 +32,7 @@ struct RankOpening {
   friend std::ostream& operator<<(std::ostream& out, const RankOpening& opening) { return out << opening.name; }
 };
 
-/// One tensor "x" on each rank, of so many elements.
+/// One tensor "x" of that many elements on each rank.
 inline std::vector<ValueId> on_ranks(Program& program, DType type, const std::vector<std::int64_t>& counts) {
   const auto ranks = static_cast<int>(counts.size());
   std::vector<ValueId> ids;

@@ -85,7 +85,7 @@ inline Training training(const AdamW& hyper, const std::vector<std::int64_t>& si
   return t;
 }
 
-/// Weights, gradients and moments as in a training before its step `step`; `norm` is what clip_adamw is told.
+/// Weights, gradients and moments as before step `step` of a training; `norm` is the input of clip_adamw.
 inline void set_state(ProgramRun& run, const Training& t, double step, double norm = 3.7) {
   if (t.norm) run.set(*t.norm, std::vector<double>{norm});
   run.set(t.lr, std::vector<double>{6e-4});

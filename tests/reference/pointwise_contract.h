@@ -50,7 +50,7 @@ struct Parts {
   std::int64_t columns, wide_x, x_first, z_first, wide_y, y_first;
 };
 
-/// An op of parts of wider rows: x and z of `source`, each output of a whole of its own.
+/// An op of parts of wider rows: x and z of `source`, each output is a whole storage.
 struct PartsProgram {
   Program program;
   ValueId source;

@@ -64,7 +64,7 @@ expect "and installing is not tried" sh -c '! grep -q install calls'
 : >install.fails
 try 1 0
 expect "another failure is not waited for" slept_s 5
-expect "and is told as such" grep -q 'apt could not install what is missing' log.txt
+expect "and is reported as such" grep -q 'apt could not install what is missing' log.txt
 expect "with exit code 3" [ "$code" = 3 ]
 
 # The use of sudo is reported, and confirmed on a terminal.

@@ -228,4 +228,4 @@ if __name__ == "__main__":
     if sys.argv[3:4] == ["--bare-root"]:
         InABareRoot.suite = sys.argv[4]
         unittest.main(argv=[sys.argv[0], "-v", "InABareRoot"])
-    unittest.main(argv=[sys.argv[0], "-v", "Installed", "Deb", "Steps"])
+    unittest.main(argv=[sys.argv[0], "-v", "Installed", "Deb", "Archive", "Steps"])

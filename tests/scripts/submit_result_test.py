@@ -100,7 +100,7 @@ class SubmitResult(unittest.TestCase):
         def set_run(**members):
             return lambda report: report["context"]["gpubench"].update(members)
         self.refused(set_run(complete=False), "not complete")
-        self.refused(set_run(injected="gemm 1.05"), "slowed down on purpose (gemm 1.05)")
+        self.refused(set_run(injected="gemm 1.05"), "measured with an injected fault (gemm 1.05)")
         self.refused(set_run(tier=3), "tier")
         self.refused(lambda report: report.pop("context"), "context")
 

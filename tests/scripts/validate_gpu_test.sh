@@ -135,7 +135,7 @@ expect "a stage that outlasts its limit is cut" says slow '^smoke +cut'
 expect "and the next one runs" says slow '^memcheck +pass'
 PLAY=unfinished
 validate unfinished --budget 12s --only smoke,memcheck
-expect "what a case had when it was cut is told" says unfinished '^smoke +cut .*5 pass \(1 unfinished, with rounds\), then the limit'
+expect "the rounds of an interrupted case are reported" says unfinished '^smoke +cut .*5 pass \(1 unfinished, with rounds\), then the limit'
 PLAY=hang
 
 expect "within its limit" [ "$(awk -F '\t' '$1 == "smoke" {print $3}' "$work/slow/stages.tsv")" -le 7 ]

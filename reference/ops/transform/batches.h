@@ -72,7 +72,7 @@ struct DataParallel {
 // which several frameworks computed until 2024 (Unsloth, "Bugs in gradient accumulation"), as parts differ in the
 // number of labels that count.
 
-/// Divides each loss that ignores labels by the average count of labels per part, instead of its own part's count. The
+/// Divides each loss that ignores labels by the average count of labels per part, not by the count of that part. The
 /// average over parts that other transforms take, of losses and gradients, is then that of the batch. Parts are the
 /// micro-batches of each group of ranks with the same labels. Counts are reduced first. A part without counted labels
 /// has loss 0.

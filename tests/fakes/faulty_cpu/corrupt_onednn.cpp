@@ -34,7 +34,6 @@ std::uint64_t number_of(const char* variable, std::uint64_t usual) {
   return text == nullptr ? usual : std::strtoull(text, nullptr, 10);
 }
 
-// The next random number (SplitMix64).
 std::uint64_t next_random() {
   static std::atomic<std::uint64_t> state{number_of("CORRUPT_ONEDNN_SEED", 1) * 0xd1342543de82ef95U};
   std::uint64_t x = state += 0x9e3779b97f4a7c15U;

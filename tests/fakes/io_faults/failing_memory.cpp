@@ -7,7 +7,7 @@
 namespace {
 
 std::atomic<bool> armed{false};
-std::atomic<long> left{0};  // until the fault
+std::atomic<long> left{0};
 bool all_after = false;
 
 }  // namespace

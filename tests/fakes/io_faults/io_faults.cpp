@@ -53,7 +53,6 @@ void forget(int fd) {
   state->open.erase(fd);
 }
 
-// Counts an operation; true: it must fail.
 bool strikes(bool removal = false, bool* halved = nullptr) {
   const std::lock_guard lock(guard);
   const int number = ++state->count;
@@ -103,7 +102,6 @@ int openat(int folder, const char* path, int flags, ...) {
   return fd;
 }
 
-// Of streams.
 FILE* fopen64(const char* path, const char* mode) {
   const bool counts = is_ours(path);
   if (counts && strikes()) return nullptr;

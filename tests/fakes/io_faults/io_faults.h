@@ -25,10 +25,9 @@ class FailingIo {
  public:
   /// `folder`: absolute path of the current folder; relative paths are in it.
   FailingIo(const std::filesystem::path& folder, const IoFaults& faults);
-  FailingIo(const FailingIo&) = delete;  // one at a time
+  FailingIo(const FailingIo&) = delete;
   FailingIo& operator=(const FailingIo&) = delete;
   ~FailingIo();
-  /// Whether the fault occurred.
   [[nodiscard]] bool struck() const;
   /// Whether a removal failed: files may be left.
   [[nodiscard]] bool struck_a_removal() const;
@@ -39,10 +38,9 @@ class FailingIo {
 class FailingMemory {
  public:
   FailingMemory(long k, bool and_after);
-  FailingMemory(const FailingMemory&) = delete;  // one at a time
+  FailingMemory(const FailingMemory&) = delete;
   FailingMemory& operator=(const FailingMemory&) = delete;
   ~FailingMemory();
-  /// Whether the fault occurred.
   [[nodiscard]] bool struck() const;
 };
 

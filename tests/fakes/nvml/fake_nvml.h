@@ -58,8 +58,6 @@ struct FakeNvml {
 
 extern "C" FakeNvml* fake_nvml();
 
-// Loads one of the fake libraries and gives access to its script.
-
 class ScriptedNvml {
  public:
   /// `kind`: "today", "old", "foreign". Resets the script.

@@ -14,7 +14,6 @@ struct FlakyPlan : PlanImpl {
   [[nodiscard]] std::size_t workspace_bytes() const override { return inner->workspace_bytes(); }
 };
 
-// The ops of a sequence one by one, or one op.
 struct FlakyLaunch : LaunchImpl {
   struct One {
     Launch inner;

@@ -30,7 +30,7 @@ struct SimPlan : PlanImpl {
   std::vector<TensorSpec> outputs;
   double ns = 0.0;
   std::vector<Fault> faults;
-  std::shared_ptr<bool> lost;  // shared by the backend
+  std::shared_ptr<bool> lost;
   std::string name;
   Choice how = Choice::only;
   [[nodiscard]] std::string implementation() const override { return name; }
@@ -41,7 +41,6 @@ struct SimPlan : PlanImpl {
   }
 };
 
-// What an op runs in.
 enum class Within { nothing, stream, graph };
 
 bool is_active(const Fault& fault, Within within) {

@@ -16,16 +16,14 @@
 
 namespace gpubench {
 
-/// Traffic between host and device.
 struct SimTraffic {
   std::int64_t read_bytes = 0;
   std::int64_t written_bytes = 0;
 };
 
-/// A recorded call of the harness.
 struct SimEvent {
   enum class What { plan, run, time } what = What::run;
-  std::vector<std::string> labels;  ///< of the ops, in the order they run
+  std::vector<std::string> labels;
   bool sequence = false;
   int copies = 0;              ///< of time()
   RoundPlan plan;              ///< of time()
@@ -57,7 +55,6 @@ class SimBackend : public Backend {
 
   [[nodiscard]] std::span<const FusionClaim> fused_ops() const override { return script_.claims; }
 
-  /// All calls of plan, run and time so far.
   [[nodiscard]] std::span<const SimEvent> events() const { return events_; }
   [[nodiscard]] const SimTraffic& traffic() const { return traffic_; }
   /// Peak of allocated bytes.
@@ -68,8 +65,8 @@ class SimBackend : public Backend {
 
   sim::Script script_;
   DeviceInfo device_;
-  std::vector<int> hits_;             ///< by fault of the script: plans that it matched
-  std::map<const void*, int> timed_;  ///< number of times a launch was timed
+  std::vector<int> hits_;  ///< by fault of the script: plans that it matched
+  std::map<const void*, int> timed_;
   std::vector<SimEvent> events_;
   SimTraffic traffic_;
   std::shared_ptr<bool> lost_ = std::make_shared<bool>(false);
@@ -97,7 +94,7 @@ struct Moment {
 };
 
 struct Flaw {
-  std::string label;                                         ///< of the op
+  std::string label;
   std::function<bool(const Moment&)> when;                   ///< whether a run inside time() is corrupted
   std::function<void(const TensorSpec&, std::byte*)> spoil;  ///< applied to the op's first output
   bool always = false;                                       ///< in every run, including the check

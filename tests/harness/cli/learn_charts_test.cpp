@@ -74,7 +74,7 @@ TEST(LearnCharts, EachIsDrawnAsInItsFile) {
     if (update) std::ofstream(path, std::ios::binary) << drawing.svg;
     EXPECT_EQ(ScratchFolder::content_of(path), drawing.svg) << path;
   }
-  if (update) GTEST_SKIP() << "the golden files were written anew, not compared";
+  if (update) GTEST_SKIP() << "the golden files were rewritten, not compared";
 }
 
 // (4 + 4.25 + 4.5 + 4.75 - (0 + 1 + 2 + 3) / 8) / 4

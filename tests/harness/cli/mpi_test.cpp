@@ -168,7 +168,7 @@ TEST_P(InProcesses, ARankThatHangsIsNamedWithinItsDeadlineAndTheReportIsWritten)
   const Json report = report_there();
   EXPECT_EQ(schema_errors(report), "");
   EXPECT_THAT(reason_of(report),
-              AllOf(HasSubstr("process 1 (pid "), HasSubstr(" has come no further for 3 s, last in '")));
+              AllOf(HasSubstr("process 1 (pid "), HasSubstr(" has made no progress for 3 s, last in '")));
 }
 
 TEST_P(InProcesses, AProcessThatIsNotHeardOfIsNamedWithinItsDeadlineAndTheReportIsWritten) {

@@ -41,7 +41,7 @@ TEST_F(OwnImplementationProgram, RunsBesideTheReferenceAndIsNamedWithItsDigestAn
   EXPECT_EQ(schema_errors(report), "");
   const Json& cases = report["gpubench"]["cases"];
   ASSERT_EQ(cases.size(), 2U);
-  EXPECT_EQ(cases[0]["id"], cases[1]["id"]) << "the id is the work, whoever does it";
+  EXPECT_EQ(cases[0]["id"], cases[1]["id"]) << "the id names the work, not the implementation";
   EXPECT_EQ(cases[0]["def_hash"], cases[1]["def_hash"]);
   EXPECT_FALSE(cases[0].contains("contender"));
   EXPECT_EQ(cases[1]["contender"], "loops");

@@ -46,7 +46,7 @@ TEST_F(RankProgram, ARankWithoutMemoryIsNamedAndTheOthersFinish) {
 // Waits for the limit of 15 s.
 TEST_F(RankProgram, ARankThatHangsIsNamedWithWhoWaitedAndTheOthersFinish) {
   EXPECT_THAT(reason_after("hang"),
-              AllOf(HasSubstr("rank 1 has come no further for 15 s, last in 'y'"), HasSubstr("rank 0 was waiting")));
+              AllOf(HasSubstr("rank 1 has made no progress for 15 s, last in 'y'"), HasSubstr("rank 0 was waiting")));
 }
 
 TEST_F(RankProgram, AKilledProcessCostsOneCase) { EXPECT_THAT(reason_after("kill"), HasSubstr("signal 9")); }

@@ -102,7 +102,7 @@ TEST(LowerPrecision, AcceptedByTheUserReplacesTheDeclaredOne) {
   EXPECT_EQ(math_of({"bf16_sums"}, 0).accumulate, DType::bf16);
   EXPECT_TRUE(math_of({"fast_f8", "tf32"}, 0).fast_accumulation);
   EXPECT_TRUE(math_of({"split_k_in_output"}, 0).split_k_in_output);
-  EXPECT_EQ(math_of({"fewer_sum_bits", "fewer_input_bits"}, 0), Math{}) << "these have no bound of their own";
+  EXPECT_EQ(math_of({"fewer_sum_bits", "fewer_input_bits"}, 0), Math{}) << "these have no separate bound";
   EXPECT_EQ(math_of({"f16_sums", "fast_f8", "split_k_in_output"}, 1), Math{}) << "of the op that is no product";
 }
 

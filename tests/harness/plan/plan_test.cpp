@@ -78,7 +78,6 @@ std::vector<std::string> ids(const Selection& selection) {
   return result;
 }
 
-// The error message of planning the selection.
 std::string refusal(const Selection& selection) {
   return thrown_text<UsageError>([&] { (void)ids(selection); }, "(accepted)");
 }
@@ -283,7 +282,6 @@ TEST(Plan, DeclaredCasesAreThePlannedOnesAndBuildNothing) {
   EXPECT_EQ(programs_built, 0);
 }
 
-// A sum over two ranks or more.
 class Together : public Workload {
  public:
   [[nodiscard]] WorkloadInfo info() const override {

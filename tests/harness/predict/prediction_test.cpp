@@ -1,4 +1,3 @@
-// Predictions compared with published steps.
 #include "harness/predict/prediction.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,3 @@
-// Terms of a step, and fits of measured steps.
 #include "harness/predict/step_time.h"
 #include "tests/thrown_text.h"
 
@@ -98,7 +97,6 @@ TEST(StepTerms, SizesThatDoNotDivideEvenlyAreErrors) {
   EXPECT_EQ(terms(0, 8, {}).empty(), false);
 }
 
-/// Two steps with the times of a model.
 std::vector<MeasuredStep> made_by(const StepModel& truth, const StepShape& small, const StepShape& large) {
   std::vector<MeasuredStep> steps{{small, 0.0}, {large, 0.0}};
   for (MeasuredStep& step : steps) step.seconds = truth.seconds(terms_of(tiny, step.shape, {}), step.shape.devices);

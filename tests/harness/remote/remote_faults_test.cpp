@@ -48,7 +48,6 @@ testing::MakeSetup faulty(std::function<void()> fault) {
   };
 }
 
-/// Whether a case is being timed.
 struct Timed final : sim::Remembering {
   void phase(std::string_view id, std::string_view phase) override {
     sim::Remembering::phase(id, phase);
@@ -124,7 +123,7 @@ TEST(RemoteFaults, AnOpThatHangsIsNamedWithinTheLimitAndEndsTheRun) {
   const auto records = run_both(*processes);
   const CaseRecord& step = of(records, "transformer/");
   EXPECT_EQ(step.verdict, Verdict::error);
-  EXPECT_NE(step.reason.find("process 1 (pid 101 on host1) has come no further for 1 s, last in '"), std::string::npos)
+  EXPECT_NE(step.reason.find("process 1 (pid 101 on host1) has made no progress for 1 s, last in '"), std::string::npos)
       << step.reason;
   EXPECT_TRUE(processes->ranks().lost());
   never.set_value();
@@ -198,7 +197,7 @@ TEST(RemoteFaults, OfProcessesOnlyTheOneThatHangsWhileOpeningItsDeviceIsNamed) {
     return setup;
   });
   EXPECT_EQ(thrown_text<DeviceLost>([&] { (void)processes->ranks(); }),
-            "process 0 (pid 100 on host0) has come no further for 1 s, last in 'describe'");
+            "process 0 (pid 100 on host0) has made no progress for 1 s, last in 'describe'");
   never.set_value();
 }
 

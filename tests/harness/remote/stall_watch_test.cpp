@@ -45,7 +45,7 @@ TEST(StallWatch, TheCulpritIsTheStalledRankThatWaitsForNoPeer) {
     other = reason(watch, 0, Clock::now());
     if (other.empty()) told = reason(watch, 1, Clock::now());
   }
-  EXPECT_EQ(told, "process 1 (pid 6 on b) has come no further for 0.05 s, last in 'mlp'; rank 0 was waiting");
+  EXPECT_EQ(told, "process 1 (pid 6 on b) has made no progress for 0.05 s, last in 'mlp'; rank 0 was waiting");
   EXPECT_EQ(reason(watch, 0, Clock::now()), "stopped");
   EXPECT_EQ(watch.lost(), told);
 }

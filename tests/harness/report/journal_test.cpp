@@ -46,7 +46,7 @@ class JournalFile : public ScratchFolder {
     return thrown_text<ReadError>([&] { (void)read_journal(path_); }, "accepted");
   }
   std::string refusal_to_start() const {
-    return thrown_text<WriteError>([&] { const JournalWriter anew(path_, start(), {}); }, "started");
+    return thrown_text<WriteError>([&] { const JournalWriter writer(path_, start(), {}); }, "started");
   }
   static std::string line(const std::string& entry) {
     return fmt::format("{{\"crc32\":\"{:08x}\",\"entry\":{}}}\n", crc32(entry), entry);
@@ -133,7 +133,7 @@ TEST_F(JournalFile, OneThatWasInterruptedBeforeItsFirstLineIsStartedAnew) {
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{20}, first / 2, first}) {
     put(whole.substr(0, bytes));
     EXPECT_THAT(refusal(), HasSubstr("has no lines, so nothing is lost; run without --resume"));
-    { const JournalWriter anew(path_, start(), {}); }
+    { const JournalWriter writer(path_, start(), {}); }
     EXPECT_EQ(text(), whole.substr(0, first + 1));
   }
   for (const std::string& other : {whole.substr(0, first + 1), std::string("notes"), std::string("\n")}) {
@@ -188,7 +188,7 @@ TEST_F(JournalFile, AnInterruptedRunIsNotReplacedByAccidentNorWrittenByTwo) {
   EXPECT_THAT(refusal_to_start(), HasSubstr("another run is writing to it"));
   Journal read;
   EXPECT_THROW(JournalWriter(path_, read, {}), WriteError);
-  JournalWriter anew(path_, start(), {.replace = true});
+  JournalWriter writer(path_, start(), {.replace = true});
   EXPECT_EQ(read_journal(path_).end.lines, 1U);
 }
 

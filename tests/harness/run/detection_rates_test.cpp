@@ -158,7 +158,7 @@ TEST(Detection, GarbageInTimedCalls3To8IsAlwaysFoundAlthoughLaterCallsAreRight) 
 // spoiled runs is found with probability 1 - (1 - p)^18; the tolerance is four standard deviations.
 TEST(Detection, OfRareSpoiledRunsThoseAreFoundThatComeLastInTheirCopy) {
   for (const std::uint64_t rarity : {std::uint64_t{100}, std::uint64_t{1000}}) {
-    const Scenario scenario{"one run in " + std::to_string(rarity) + " spoiled, 18 runs in copies of their own",
+    const Scenario scenario{"one run in " + std::to_string(rarity) + " spoiled, 18 runs in separate copies",
                             planned(small, small, false, CacheMode::cold), 100,
                             [&](std::uint64_t seed) { return spoiled(small, seed, one_in(rarity, seed)); }};
     const double share = 1.0 - std::pow(1.0 - 1.0 / static_cast<double>(rarity), 18.0);

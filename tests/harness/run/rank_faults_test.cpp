@@ -298,7 +298,7 @@ TEST(RankFailures, AHungRankEndsWithinItsDeadlineWithItsNameAndLosesTheDevice) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
   const CaseRecord& hung = seen.at(planned[0].id());
   EXPECT_EQ(hung.verdict, Verdict::error);
-  EXPECT_NE(hung.reason.find("rank 1 has come no further for 2 s, last in 'block0.down@1'; rank 0 was waiting"),
+  EXPECT_NE(hung.reason.find("rank 1 has made no progress for 2 s, last in 'block0.down@1'; rank 0 was waiting"),
             std::string::npos)
       << hung.reason;
   // Without isolation no other process can continue.

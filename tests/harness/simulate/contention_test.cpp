@@ -80,7 +80,6 @@ TEST(Contention, LatencyLeavesLinksToOthers) {
   EXPECT_THAT(run.ranks, Each(Field(&SimulatedRank::contention_s, 0.0)));
 }
 
-/// all_reduce of a gigabyte on each of the groups.
 Program reductions(const std::vector<std::vector<int>>& groups, int ranks) {
   Program p(Mesh::line(ranks));
   for (const std::vector<int>& group : groups) {

@@ -11,7 +11,6 @@
 
 namespace gpubench {
 
-/// A collective with default attributes.
 inline OpCall collective_call(const OpKind& kind, RankGroup members) {
   OpCall call;
   call.kind = kind;
@@ -19,12 +18,10 @@ inline OpCall collective_call(const OpKind& kind, RankGroup members) {
   call.group = std::move(members);
   return call;
 }
-/// Its seconds without contention.
 inline double collective_s(const Cluster& cluster, const OpKind& kind, const Cost& cost, const RankGroup& members) {
   return collective_time(cluster, collective_call(kind, members), cost).seconds();
 }
 
-/// Adds launches with names, members and times to the lanes of each rank.
 class Lanes {
  public:
   std::size_t launch(const std::string& label, std::vector<int> members, double seconds) {

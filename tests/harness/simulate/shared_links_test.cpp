@@ -1,4 +1,3 @@
-// Shares of links and end times of transfers, computed by hand.
 #include "harness/simulate/shared_links.h"
 
 #include <gmock/gmock.h>

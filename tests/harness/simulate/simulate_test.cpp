@@ -1,4 +1,3 @@
-// Ranks in virtual time: end times, waits and deadlocks.
 #include "harness/simulate/simulate.h"
 
 #include <gmock/gmock.h>
@@ -97,7 +96,6 @@ double bucket_s(const Cluster& cluster, int ranks) {
   return collective_s(cluster, all_reduce_kind, {0.0, 2.0 * (n - 1.0) / n * bytes, bytes}, RankGroup::first(ranks));
 }
 
-/// Two gradients, each a product, on `ranks` ranks.
 Program step_on(int ranks) {
   Program p;
   TensorSpec x = tensor("x", DType::f32, {64, 64}, Role::input);

@@ -257,8 +257,9 @@ TEST(NcclRanks, ARankThatIsNeverEnqueuedIsNamedAsTheOneThatHangs) {
   // Never freed, as the engine does with a hanging backend: its threads may still use it.
   static const auto& ranks = *new std::unique_ptr<Backend>(
       open_rank_group(open_faked_nccl(2, {1, 0, NcclTrouble::Kind::never_enqueued}), 0.3));
-  EXPECT_THAT(failure_of_a_sum(*ranks), AllOf(HasSubstr("lost: rank 1 has come no further for 0.3 s, last in 'bucket'"),
-                                              HasSubstr("rank 0 was waiting")));
+  EXPECT_THAT(failure_of_a_sum(*ranks),
+              AllOf(HasSubstr("lost: rank 1 has made no progress for 0.3 s, last in 'bucket'"),
+                    HasSubstr("rank 0 was waiting")));
   EXPECT_TRUE(ranks->hangs());
   for (int tries = 0; tries < 200 && fake_nccl_aborted() < aborted_before + 2; ++tries)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -275,7 +276,7 @@ TEST(NcclRanks, APeerThatNeverTellsItsTokensKeepsNoRankForGood) {
     (void)dispatch_tokens(p, {2}, "tokens", x, on_ranks(p, 2, DType::i32, {2}, "sizes"));
   };
   EXPECT_THAT(failure_of(*ranks, dispatch),
-              AllOf(HasSubstr("lost: rank 1 has come no further for 0.3 s, last in 'tokens'"),
+              AllOf(HasSubstr("lost: rank 1 has made no progress for 0.3 s, last in 'tokens'"),
                     HasSubstr("rank 0 was waiting")));
   for (int tries = 0; tries < 200 && fake_nccl_aborted() < aborted_before + 2; ++tries)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -30,7 +30,7 @@ enum class GraphFamily {
 };
 [[nodiscard]] std::string_view name(GraphFamily family);
 
-/// few: attention and deterministic only of tier quick in bf16. Wherever both were known (51 graphs on 3 chips), f16
+/// few: attention and deterministic only of tier quick in bf16. In the 51 graphs on 3 chips where both were known, f16
 /// had bf16's engines and workspaces; each compiles for a second.
 enum class Sorts { all, few };
 [[nodiscard]] std::vector<SuiteGraph> suite_graphs(GraphFamily family, Sorts sorts);

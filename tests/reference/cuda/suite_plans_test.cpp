@@ -75,7 +75,7 @@ TEST_P(SuitePlans, EveryGraphIsSupportedByTheEngineThatThisVersionIsKnownToChoos
     const GoldenRows known = golden.rows(prefix);
     const std::size_t asked = answers.size();
     std::erase_if(answers, [&known](const auto& row) { return !known.contains(row.first); });
-    EXPECT_FALSE(answers.empty()) << "the table shares no graph with the suites; write it anew";
+    EXPECT_FALSE(answers.empty()) << "the table shares no graph with the suites; rewrite it";
     for (const auto& [graph, answered] : answers) EXPECT_EQ(answered, known.at(graph)) << graph;
     if (answers.size() < asked) std::cout << asked - answers.size() << " graphs are not in the golden table\n";
   } else {

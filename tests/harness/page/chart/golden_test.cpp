@@ -19,7 +19,7 @@ TEST(Golden, EverySampleIsDrawnAsInItsFile) {
     if (update) std::ofstream(path, std::ios::binary) << drawing.svg;
     EXPECT_EQ(ScratchFolder::content_of(path), drawing.svg) << path;
   }
-  if (update) GTEST_SKIP() << "the golden files were written anew, not compared";
+  if (update) GTEST_SKIP() << "the golden files were rewritten, not compared";
 }
 
 TEST(Golden, ADrawingIsTheSameInAFileAndInAPage) {

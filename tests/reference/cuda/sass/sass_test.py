@@ -66,7 +66,7 @@ table = [
     Expected(r"warp_backward_kernel<float, float, 4, true>", 256, 8),
     Expected(rf"block_backward_kernel<{sixteen}, {either}, 8, (true|false), 512>", 512, 4),
     Expected(r"block_backward_kernel<float, float, 4, (true|false), 512>", 512, 6),
-    # Rows of more than 8192: sums of 16 columns fill the registers that so many threads leave each; the spilled ones stay in the L1.
+    # Rows of more than 8192: sums of 16 columns exceed a thread's registers in blocks of this size; the spilled ones stay in L1.
     Expected(rf"block_backward_kernel<{either}, {either}, [48], (true|false), (768|1024)>", 768, 4, spills=True),
     Expected(rf"^forward_kernel<{either}, {either}, [48], false, (true|false)>", 128, 4),
     Expected(rf"^forward_kernel<{either}, {either}, [48], true, (true|false)>", 512, 4),
@@ -155,7 +155,7 @@ def over_budget(kernel, budget):
 
 
 def resident_threads(threads, used):
-    """Of a block of so many threads, as many blocks as registers leave room for."""
+    """Threads of all blocks of `threads` that fit into the registers of a multiprocessor."""
     per_thread = -(-used // register_unit) * register_unit
     return min(registers // (per_thread * threads), max_threads // threads) * threads
 
