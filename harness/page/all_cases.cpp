@@ -11,60 +11,10 @@
 #include "harness/page/html.h"
 #include "harness/page/sections.h"
 #include "harness/report/console.h"
+#include "harness/report/record_text.h"
 
 namespace gpubench::page {
 namespace {
-
-std::string_view meaning_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::pass: return "";
-    case Verdict::fail: return "an element is outside the bound that its arithmetic allows";
-    case Verdict::downgraded:
-      return "computed in less than the declared precision: a probe read it, or the results are right within a lower "
-             "bound only";
-    case Verdict::not_proven: return "nothing was compared, or the check accepted a corrupted output";
-    case Verdict::unverified: return "not checked (--check off): its numbers are not results";
-    case Verdict::unsupported: return "the device or its libraries do not implement it; the reason is quoted";
-    case Verdict::skipped: return "not run: it does not fit in memory, or the run was interrupted";
-    case Verdict::error: return "it crashed or hung, or a library failed while it ran";
-  }
-  return "";
-}
-
-struct Meaning {
-  std::string_view flag;
-  std::string_view text;
-};
-// Flags of harness/measure, harness/hardware and harness/run; other flags are listed without a meaning.
-constexpr Meaning flags[] = {
-    {"no interval", "one round only: the time has no interval"},
-    {"severe", "more than 5% of the samples are outliers, beyond ten standard deviations and 5% of the median"},
-    {"drift",
-     "the second half of the rounds is faster or slower than the first by more than 1%, and by more than chance"},
-    {"stragglers", "the slowest rank is more than 5% behind the middle one, not always the same"},
-    {"throttled", "the device lowered its clock in a round that counts: heat, or its power supply"},
-    {"power capped", "the device lowered its clock to stay within its power limit"},
-    {"clock off", "the clock was more than 1% off the one it is locked at"},
-    {"clock unknown", "the clock should be locked, and the device did not report it"},
-    {"invalid rounds", "rounds were discarded, each with its reason in the report"},
-    {"memory errors", "the device counted uncorrected memory errors"},
-    {"device errors", "the driver reported an error of the device (Xid) in a round"},
-    {"above peak", "faster than the device can be: the time, the work or the published peak is wrong"},
-    {"injected slowdown", "--inject-slowdown: the time is not the device's"},
-    {"injected error", "--inject-error: the results are not the device's"},
-};
-
-std::string meaning_of_flag(const std::string& flag) {
-  if (flag == "noisy")
-    return fmt::format(
-        "the 95% interval of the time is wider than ±{:.0f}%: an unreliable timing, shown but used for nothing else",
-        100.0 * max_half_width);
-  if (flag.starts_with("rank ") && flag.ends_with(" straggles"))
-    return "this rank is more than 5% behind the middle one, nearly always";
-  const auto* found =
-      std::find_if(std::begin(flags), std::end(flags), [&](const Meaning& m) { return m.flag == flag; });
-  return found == std::end(flags) ? "" : std::string(found->text);
-}
 
 void add_word(Html& html, std::string_view word, std::string_view meaning) {
   html.element("dt", word).element("dd", meaning).raw("\n");
@@ -95,7 +45,7 @@ void add_legend(Html& html, std::span<const Side> sides) {
     add_word(html, spaced(name(verdict)), meaning_of(verdict));
   }
   for (const std::string& flag : flags_seen) {
-    if (const std::string meaning = meaning_of_flag(flag); !meaning.empty()) add_word(html, flag, meaning);
+    if (const std::string_view meaning = meaning_of_flag(flag); !meaning.empty()) add_word(html, flag, meaning);
   }
   html.raw("</dl>\n");
 }

@@ -28,6 +28,7 @@ constexpr Meaning flags[] = {
     {"drift", "the second half of the rounds took over 1% more or less than the first, beyond their spread"},
     {"throttled", "the hardware slowed itself down, by heat or power, and did so again when rounds were repeated"},
     {"memory errors", "the device counted new uncorrected memory errors"},
+    {"device errors", "the driver reported an error of the device (Xid) in a round"},
     {"power capped", "software limited the device's power"},
     {"clock off", "the SM clock was not where --locked-clock says"},
     {"clock unknown", "--locked-clock was given, and no clock could be read"},
@@ -38,6 +39,11 @@ constexpr Meaning flags[] = {
     {"injected error", "--inject-error corrupted its results"},
     {"stragglers", "the slowest rank is over 5% late, not always the same one"},
 };
+
+// Other verdicts come with a reason.
+bool needs_explanation(Verdict verdict) {
+  return verdict == Verdict::downgraded || verdict == Verdict::not_proven || verdict == Verdict::unverified;
+}
 
 bool is_timing(const CaseRecord& record) {
   const bool counts = record.verdict == Verdict::pass || record.verdict == Verdict::unverified;
@@ -134,13 +140,18 @@ std::string_view meaning_of_flag(std::string_view flag) {
 
 std::string_view meaning_of(Verdict verdict) {
   switch (verdict) {
+    case Verdict::pass: return "";
+    case Verdict::fail: return "an element is outside the bound that its arithmetic allows";
     case Verdict::downgraded:
       return "an op computes in less than the declared precision: a probe read it, or its results are outside the "
              "declared bound and right within a lower one's";
     case Verdict::not_proven: return "the check compared nothing, or accepted a corrupted output";
     case Verdict::unverified: return "not checked (--check off): no result";
-    default: return "";
+    case Verdict::unsupported: return "the device or its libraries do not implement it; the reason is quoted";
+    case Verdict::skipped: return "not run: it does not fit in memory, or the run was interrupted";
+    case Verdict::error: return "it crashed or hung, or a library failed while it ran";
   }
+  return "";
 }
 
 std::vector<std::pair<std::string, std::string>> legend_entries(std::span<const CaseRecord> records) {
@@ -150,7 +161,7 @@ std::vector<std::pair<std::string, std::string>> legend_entries(std::span<const 
     if (!known && !meaning.empty()) words.emplace_back(std::move(word), meaning);
   };
   for (const CaseRecord& record : records) {
-    add(verdict_word(record.verdict), meaning_of(record.verdict));
+    if (needs_explanation(record.verdict)) add(verdict_word(record.verdict), meaning_of(record.verdict));
     for (const std::string& flag : record.summary.flags) add(flag, meaning_of_flag(flag));
   }
   return words;

@@ -138,9 +138,9 @@ TEST(Legend, ExplainsTheFlagsAndVerdictsThatOccurAndNoOthers) {
 
 // All flags that measuring sets.
 TEST(Legend, KnowsEveryFlag) {
-  for (const char* flag : {"noisy", "no interval", "severe", "drift", "throttled", "memory errors", "power capped",
-                           "clock off", "clock unknown", "invalid rounds", "above peak", "injected slowdown",
-                           "oversubscribed", "stragglers", "rank 12 straggles"})
+  for (const char* flag : {"noisy", "no interval", "severe", "drift", "throttled", "memory errors", "device errors",
+                           "power capped", "clock off", "clock unknown", "invalid rounds", "above peak",
+                           "injected slowdown", "injected error", "oversubscribed", "stragglers", "rank 12 straggles"})
     EXPECT_NE(meaning_of_flag(flag), "") << flag;
   EXPECT_EQ(meaning_of_flag("anything else"), "");
 }
