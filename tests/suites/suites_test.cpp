@@ -71,7 +71,7 @@ TEST(Suites, TheTiersOfTheProcessorKeepTheirSize) {
   selection.tier = Tier::smoke;
   EXPECT_LE(plan_cases(all_suites(), selection).size(), 170U);
   selection.tier = Tier::quick;
-  EXPECT_LE(plan_cases(all_suites(), selection).size(), 490U);
+  EXPECT_LE(plan_cases(all_suites(), selection).size(), 478U);
 }
 
 // Batches of all ranks if each has one; else the shared batch. GPT-2's stages: 8 micro-batches of a sequence of 64
