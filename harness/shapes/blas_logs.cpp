@@ -11,6 +11,8 @@
 namespace gpubench {
 namespace {
 
+using Parts = std::vector<std::string>;
+
 class Arguments {
  public:
   Arguments(const ShapeReader& reader, std::string_view what) : reader_(reader), what_(what) {}
@@ -193,8 +195,8 @@ void read_cublaslt(ShapeReader& reader) {
     product.n = d.whole("cols");
     product.k = a.whole(product.transpose_a ? "rows" : "cols");
     product.lda = a.whole("ld"), product.ldb = b.whole("ld"), product.ldc = d.whole("ld");
-    if (const std::string_view epilogue = compute.text("epilogue"); !epilogue.empty())
-      reader.take_without("without epilogue " + shown(epilogue));
+    const std::string_view epilogue = compute.text("epilogue");
+    reader.take_without(epilogue.empty() ? Parts{} : Parts{"epilogue " + shown(epilogue)});
     ListedTypes types{type_of(a.text("type")), type_of(b.text("type")), type_of(d.text("type"))};
     types.tf32 = compute.text("computeType").ends_with("FAST_TF32");
     reader.add(product, types);
@@ -253,8 +255,8 @@ void add_rocblas(ShapeReader& reader, const Arguments& call, bool is_yaml) {
   if (!sums_wide(call.text("compute_type")))
     return reader.leave_out("sums in " + shown(call.text("compute_type")), calls);
   types.tf32 = call.text("math_mode") == "1";
-  if (const std::string_view beta = call.text("beta", "0"); beta.find_first_not_of("0.") != beta.npos)
-    reader.take_without("without adding to the output (beta)", calls);
+  const bool adds = call.text("beta", "0").find_first_not_of("0.") != std::string_view::npos;
+  reader.take_without(adds ? Parts{"adding to the output (beta)"} : Parts{});
   const auto name = [is_yaml](const char* yaml, const char* bench) { return is_yaml ? yaml : bench; };
   const BlasProduct product{call.whole("batch_count", 1),
                             call.whole(name("M", "m")),

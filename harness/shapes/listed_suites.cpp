@@ -50,24 +50,25 @@ class Lister {
   std::vector<Suite> take() {
     std::vector<ListedShape> taken;
     for (const ListedShape& shape : list_.shapes) {
-      if (add(shape)) taken.push_back(shape);
+      try {
+        if (add(shape)) taken.push_back(shape);
+      } catch (const UsageError& error) {
+        if (list_.source.format == own_format)
+          throw UsageError(fmt::format("{}: {}", visible(list_.source.file), error.what()));
+        leave_out(fmt::format("{} of extents that make none", shape.suite + "/" + shape.workload), shape.calls);
+      }
     }
     list_.shapes = std::move(taken);
     return std::move(suites_);
   }
 
  private:
-  [[noreturn]] void refuse(const ListedShape& shape, const std::string& why) const {
-    throw UsageError(shape.line > 0 ? fmt::format("{}:{}: {}", visible(list_.source.file), shape.line, why)
-                                    : fmt::format("{}: {}", visible(list_.source.file), why));
-  }
-
   bool add(const ListedShape& shape) {
     const std::string name = shape.suite + "/" + shape.workload;
     const auto found = workloads_.find(name);
     if (found == workloads_.end())
-      refuse(shape,
-             fmt::format("unknown workload '{}'{}; see gpubench list suites", shown(name), did_you_mean(name, names_)));
+      throw UsageError(
+          fmt::format("unknown workload '{}'{}; see gpubench list suites", shown(name), did_you_mean(name, names_)));
     Listed& workload = *found->second;
     Point point = point_of(shape, name, workload.own());
     const std::vector<std::string>& recipes = workload.own().recipes_of(point);
@@ -97,15 +98,15 @@ class Lister {
       if (fits) point.dims.push_back(*extent);
     }
     if (!fits) {
-      refuse(shape, fmt::format("{} does not have the dimensions {}; expected those of {}", name,
-                                visible(to_string(shape.dims)),
-                                own.points.empty() ? "another workload" : to_string(own.points.front().dims)));
+      throw UsageError(fmt::format("{} does not have the dimensions {}; expected those of {}", name,
+                                   visible(to_string(shape.dims)),
+                                   own.points.empty() ? "another workload" : to_string(own.points.front().dims)));
     }
     for (std::size_t i = 0; i < point.dims.size(); ++i) {
       // Padding may be 0 in some suites.
       const auto is_zero = [i](const Point& one) { return i < one.dims.size() && one.dims[i].second == 0; };
       if (point.dims[i].second < 1 && std::none_of(own.points.begin(), own.points.end(), is_zero))
-        refuse(shape, fmt::format("{} has {}=0, expected 1 or more", name, point.dims[i].first));
+        throw UsageError(fmt::format("{} has {}=0, expected 1 or more", name, point.dims[i].first));
     }
     for (const Point& one : own.points) {
       if (one.dims == point.dims && one.modes.empty() && one.cadence == Cadence::streaming) point = one;
@@ -128,9 +129,9 @@ class Lister {
       (void)c.id();
       (void)workload.build(c);
     } catch (const UsageError& error) {
-      refuse(shape, error.what());
+      throw UsageError(error.what());
     } catch (const ProgramError& error) {
-      refuse(shape, fmt::format("cannot build {} of {}: {}", name, to_string(point.dims), error.what()));
+      throw UsageError(fmt::format("cannot build {} of {}: {}", name, to_string(point.dims), error.what()));
     }
   }
 

@@ -12,8 +12,8 @@
 namespace gpubench {
 namespace {
 
-constexpr std::string_view type_names[] = {"f64",     "f32", "f16", "bf16", "f8_e4m3",
-                                           "f8_e5m2", "s8",  "u8",  "s32",  "f4_e2m1"};
+constexpr std::string_view type_names[] = {"f64",     "f32", "f16", "bf16", "f8_e4m3", "f8_e5m2", "f4_e2m1",
+                                           "f4_e3m0", "s8",  "u8",  "s32",  "s4",      "u4"};
 
 bool is_type(std::string_view word) {
   return std::find(std::begin(type_names), std::end(type_names), word) != std::end(type_names);
@@ -132,7 +132,8 @@ class ConvolutionProblem {
   std::map<std::string, std::int64_t, std::less<>> values_;
 };
 
-std::string_view unnamed(std::string_view product) { return product.substr(0, product.find_first_of("n\"")); }
+// Without the name that follows n: 64x32:32x16n"a", 64x32:32x16_n"a".
+std::string_view unnamed(std::string_view product) { return product.substr(0, product.find_first_of("_n\"")); }
 
 // Lists of networks append the number of occurrences to a problem's name: ...n"resnet_50:res2a_branch1*4".
 std::string_view times_in(std::string_view word) {
@@ -150,13 +151,14 @@ bool is_product(std::string_view word) {
 }
 
 bool is_convolution(std::string_view word) {
+  word = word.substr(0, word.find('"'));
   const auto extent_after = [word](std::string_view key) {
     const std::size_t at = word.find(key);
     return at != word.npos && at + key.size() < word.size() && word[at + key.size()] >= '0' &&
            word[at + key.size()] <= '9';
   };
   return !word.starts_with('-') && word.find('=') == word.npos && extent_after("ic") && extent_after("oc") &&
-         (extent_after("ih") || extent_after("iw"));
+         (extent_after("id") || extent_after("ih") || extent_after("iw"));
 }
 
 enum class Order { rows, columns, another };  // row-major, transposed, other
@@ -213,17 +215,55 @@ std::optional<ListedTypes> types_of(std::string_view word) {
   return std::nullopt;
 }
 
-std::optional<ConvDirection> direction_of(std::string_view word) {
-  if (word.starts_with("FWD_")) return ConvDirection::forward;
-  if (word == "BWD_D") return ConvDirection::backward_data;
-  if (word.starts_with("BWD_W")) return ConvDirection::backward_filter;
-  return std::nullopt;
+struct Pass {
+  std::string_view name;
+  ConvDirection direction;
+  bool has_bias = false;
+};
+
+const Pass* find_pass(std::string_view word) {
+  static constexpr Pass passes[] = {
+      {"FWD_B", ConvDirection::forward, true},   {"FWD_D", ConvDirection::forward},
+      {"FWD_I", ConvDirection::forward},         {"BWD_D", ConvDirection::backward_data},
+      {"BWD_W", ConvDirection::backward_filter}, {"BWD_WB", ConvDirection::backward_filter, true}};
+  const auto same = [word](const Pass& pass) {
+    return std::ranges::equal(pass.name, word, {}, {}, [](unsigned char c) { return std::toupper(c); });
+  };
+  const auto* const found = std::ranges::find_if(passes, same);
+  return found == std::end(passes) ? nullptr : found;
 }
+
+// Knobs of the measurement, not of the work.
+constexpr std::string_view idle_knobs[] = {"--alg",
+                                           "--allow-enum-tags-only",
+                                           "--bia-mask",
+                                           "--canonical",
+                                           "--check-ref-impl",
+                                           "--conv",
+                                           "--cpu-isa-hints",
+                                           "--engine",
+                                           "--fast-ref",
+                                           "--impl",
+                                           "--matmul",
+                                           "--mode",
+                                           "--mode-modifier",
+                                           "--perf-template",
+                                           "--runtime-dims-masks",
+                                           "--skip-impl",
+                                           "--attr-fpmath",
+                                           "--attr-scratchpad",
+                                           "--attr-deterministic"};
+// Knobs that run() and the products and convolutions use.
+constexpr std::string_view used_knobs[] = {"--bia-dt", "--cfg",  "--dir",     "--dt",  "--dtag",
+                                           "--mb",     "--stag", "--strides", "--wtag"};
+// Knobs of sparse matrices and of products in groups.
+constexpr std::string_view other_matrices[] = {"--encoding", "--grouped", "--sparse-options"};
 
 class Benchdnn {
  public:
   explicit Benchdnn(ShapeReader& reader) : reader_(reader) {}
 
+  // The rest of the current file.
   void read() {
     std::string joined;  // a trailing backslash continues a line
     while (reader_.next()) {
@@ -244,39 +284,59 @@ class Benchdnn {
   void take(std::string_view word) {
     if (word.starts_with('-')) return knob(word);
     reader_.count_each_as(reader_.whole(times_in(word), "the number of calls in the problem's name"));
-    if (is_product(word)) return products(unnamed(word));
-    if (is_convolution(word)) return convolutions(word);
-    reader_.refuse(
-        fmt::format("'{}' is neither a knob nor a problem; expected --NAME=VALUE, MxK:KxN or "
-                    "mb32ic3ih224oc64oh112kh7sh2ph3",
-                    shown(word)));
+    try {
+      if (is_product(word)) return products(unnamed(word));
+      if (is_convolution(word)) return convolutions(word);
+    } catch (const TooLarge&) {
+      return reader_.leave_out("a problem with an extent above 2^30");
+    }
+    reader_.leave_out("a problem of an unknown form");
   }
 
+  // Versions of oneDNN write --bia_dt or --bia-dt.
   void knob(std::string_view word) {
     const std::size_t equals = std::min(word.find('='), word.size());
-    const std::string_view name = word.substr(0, equals);
+    std::string name(word.substr(0, equals));
+    std::ranges::replace(name, '_', '-');
     const std::string_view value = word.substr(std::min(equals + 1, word.size()));
     if (name == "--reset") return knobs_.clear();
-    if (name == "--batch")
-      reader_.refuse("problems of another file (--batch) are not read; expected them here, or give that file");
-    knobs_[std::string(name)] = split(value, ',');
+    if (name == "--batch") {
+      if (!reader_.enter(value)) return;
+      read();
+      return reader_.leave();
+    }
+    knobs_[name] = split(value, ',');
     constexpr std::size_t most = 16;
-    if (knobs_[std::string(name)].size() > most)
+    if (is_one_of(name, used_knobs) && knobs_[name].size() > most)
       reader_.refuse(fmt::format("{} has more than {} values", shown(name), most));
   }
 
-  [[nodiscard]] Values values(const char* name, std::string_view otherwise) const {
+  static bool is_one_of(std::string_view name, std::span<const std::string_view> knobs) {
+    return std::ranges::find(knobs, name) != knobs.end();
+  }
+
+  [[nodiscard]] Values values(std::string_view name, std::string_view otherwise) const {
     const auto found = knobs_.find(name);
     return found == knobs_.end() || found->second == Values{""} ? Values{otherwise} : found->second;
   }
 
   // Knobs that change the work but are not part of any case: noted, and not measured.
-  void name_ignored() {
+  [[nodiscard]] std::vector<std::string> missing(bool has_bias) const {
+    std::vector<std::string> parts;
+    if (has_bias) parts.emplace_back("the bias");
     for (const auto& [name, values] : knobs_) {
-      const bool changes = name.starts_with("--attr-") && name != "--attr-fpmath" && name != "--attr-scratchpad" &&
-                           name != "--attr-deterministic";
-      if (changes && values != Values{""}) reader_.take_without("without " + shown(name));
+      const bool is_knob = name.starts_with("--") && !is_one_of(name, idle_knobs) && !is_one_of(name, used_knobs);
+      if (is_knob && values != Values{""}) parts.push_back(shown(name));
     }
+    return parts;
+  }
+
+  // Whether the problem's tensors are none that a case has; after a note.
+  bool leaves_out_tensors() {
+    const auto is_set = [this](std::string_view name) { return values(name, "") != Values{""}; };
+    if (std::ranges::any_of(other_matrices, is_set)) return reader_.leave_out("sparse or grouped matrices"), true;
+    if (!is_set("--strides")) return false;
+    return reader_.leave_out("tensors with explicit strides"), true;
   }
 
   template <class Add>
@@ -288,9 +348,10 @@ class Benchdnn {
         reader_.leave_out("types " + shown(word));
         continue;
       }
-      for (const std::string_view math : values("--attr-fpmath", "strict")) {
+      for (const std::string_view word : values("--attr-fpmath", "strict")) {
+        const std::string_view math = word.substr(0, word.find(':'));  // "tf32:true": for integers, too
         types->tf32 = math == "tf32";
-        if (math == "strict" || math == "tf32")
+        if (math.empty() || math == "strict" || math == "tf32")
           add(*types);
         else
           reader_.leave_out("products of inputs rounded to " + shown(math));
@@ -299,9 +360,8 @@ class Benchdnn {
   }
 
   void products(std::string_view problem) {
-    if (values("--strides", "") != Values{""}) return reader_.leave_out("matrices with explicit strides");
-    if (values("--bia_dt", "undef") != Values{"undef"}) reader_.take_without("without the bias");
-    name_ignored();
+    if (leaves_out_tensors()) return;
+    reader_.take_without(missing(values("--bia-dt", "undef") != Values{"undef"}));
     each_type([&](const ListedTypes& types) {
       for (const std::string_view a : values("--stag", "")) {
         for (const std::string_view b : values("--wtag", "")) {
@@ -312,17 +372,17 @@ class Benchdnn {
   }
 
   void convolutions(std::string_view problem) {
-    name_ignored();
+    if (leaves_out_tensors()) return;
     each_type([&](const ListedTypes& types) {
       for (const std::string_view word : values("--dir", "FWD_B")) {
-        const std::optional<ConvDirection> direction = direction_of(word);
-        if (!direction)
+        const Pass* const pass = find_pass(word);
+        if (pass == nullptr)
           reader_.refuse(
               fmt::format("--dir is '{}', expected FWD_B, FWD_D, FWD_I, BWD_D, BWD_W or BWD_WB", shown(word)));
-        if (word == "FWD_B" || word == "BWD_WB") reader_.take_without("without the bias");
+        reader_.take_without(missing(pass->has_bias));
         for (const std::string_view images : values("--mb", "0")) {
           const std::int64_t mb = reader_.whole(images, "--mb", 0);
-          const auto c = ConvolutionProblem(reader_, problem).convolution(*direction);
+          const auto c = ConvolutionProblem(reader_, problem).convolution(pass->direction);
           if (!c) continue;
           ListedConvolution with = *c;
           if (mb > 0) with.n = mb;
@@ -340,11 +400,10 @@ class Benchdnn {
 bool is_benchdnn(std::string_view line) {
   const std::vector<std::string_view> words = words_of(line.substr(0, line.find('#')));
   if (words.empty()) return false;
-  constexpr std::string_view knobs[] = {"--reset", "--conv",   "--matmul", "--dt=",   "--cfg=",  "--dir=",
-                                        "--mb=",   "--batch=", "--stag=",  "--wtag=", "--dtag=", "--attr-"};
-  return is_product(words.front()) || is_convolution(words.front()) ||
-         std::any_of(std::begin(knobs), std::end(knobs),
-                     [&](std::string_view knob) { return words.front().starts_with(knob); });
+  const std::string_view first = words.front();
+  const bool is_knob = first.starts_with("--") && (first.find('=') != first.npos || first == "--reset" ||
+                                                   first == "--conv" || first == "--matmul");
+  return is_knob || is_product(first) || is_convolution(first);
 }
 
 void read_benchdnn(ShapeReader& reader) { Benchdnn(reader).read(); }
@@ -421,13 +480,15 @@ void read_call(ShapeReader& reader, const Values& fields) {
   types.tf32 = attribute.find("fpmath:tf32") != attribute.npos;
   if (!types.tf32 && attribute.find("fpmath:") != attribute.npos && attribute.find("fpmath:strict") == attribute.npos)
     return reader.leave_out("products of inputs that are rounded (fpmath)");
-  for (const std::string_view what : {"post-ops", "scales", "zero-points", "dropout"}) {
-    if (attribute.find(what) != attribute.npos) reader.take_without(fmt::format("without {}", what));
+  std::vector<std::string> missing;
+  for (const char* part : {"post-ops", "scales", "zero-points", "dropout"}) {
+    if (attribute.find(part) != attribute.npos) missing.emplace_back(part);
   }
   if (const Memory bias = tensor_named(all, "bia"); !bias.type.empty() && bias.type != "undef")
-    reader.take_without("without the bias");
+    missing.emplace_back("the bias");
+  reader.take_without(std::move(missing));
   if (is_matmul) {
-    if (src.strided || wei.strided || dst.strided) return reader.leave_out("matrices with explicit strides");
+    if (src.strided || wei.strided || dst.strided) return reader.leave_out("tensors with explicit strides");
     const auto tag = [](const Memory& m) { return m.chosen ? std::string_view("any") : m.tag; };
     if (!is_product(fields[problem]))
       reader.refuse(fmt::format("'{}' is not a matrix product; expected MxK:KxN", shown(fields[problem])));
@@ -454,7 +515,13 @@ void read_verbose(ShapeReader& reader) {
              (!field.empty() && field.find_first_not_of("0123456789.") == field.npos);
     };
     const auto first = std::find_if_not(fields.begin(), fields.end(), leads);
-    if (first == fields.end() || *first != "exec") continue;  // creations, and information about the library
+    if (first == fields.end()) continue;
+    // "graph,exec,...", "ukernel,exec,...": calls whose problem is not in one line.
+    if (*first != "exec" && first + 1 != fields.end() && first[1] == "exec") {
+      reader.leave_out("component " + shown(*first));
+      continue;
+    }
+    if (*first != "exec") continue;  // creations, and information about the library
     read_call(reader, Values(first, fields.end()));
   }
 }

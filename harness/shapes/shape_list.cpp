@@ -45,8 +45,7 @@ void read_gpubench_list(const Node& document, ShapeReader& reader) {
     try {
       reader.add(std::move(shape));
     } catch (const UsageError&) {
-      one.refuse(fmt::format("is not allowed: expected calls above 0 and up to 1e15, and at most {} shapes",
-                             max_listed_shapes));
+      one.refuse("is not allowed: expected calls above 0 and up to 1e15");
     }
   }
 }
@@ -54,20 +53,25 @@ void read_gpubench_list(const Node& document, ShapeReader& reader) {
 const ShapeFormat& format_of(std::string_view text, const std::string& file) {
   ShapeReader lines(text, file);
   std::string first;
+  bool has_comments = false;
   while (lines.next()) {
     for (const ShapeFormat* format : formats) {
       if (format->recognizes(lines.line())) return *format;
     }
-    if (first.empty()) first = shown(lines.line());
+    if (lines.line().starts_with('#'))
+      has_comments = true;
+    else if (first.empty())
+      first = shown(lines.line());
   }
+  if (has_comments && first.empty()) return benchdnn_format;  // some of oneDNN's lists have nothing else
   throw UsageError(fmt::format("{}: unknown format: {}{}; expected one of {}", visible(file),
                                first.empty() ? "the file is empty" : "the file begins with ", first, known_formats));
 }
 
 }  // namespace
 
-ShapeList parse_shape_list(std::string_view text, const std::string& file) {
-  ShapeReader reader(text, file);
+ShapeList parse_shape_list(std::string_view text, const std::string& file, const std::string& folder) {
+  ShapeReader reader(text, file, folder);
   if (trimmed(text).starts_with('{')) {
     try {
       const Json document = parse_json(text, file);
@@ -75,7 +79,7 @@ ShapeList parse_shape_list(std::string_view text, const std::string& file) {
     } catch (const ReadError& e) {
       throw UsageError(e.what());
     }
-    return reader.take("gpubench");
+    return reader.take(own_format);
   }
   const ShapeFormat& format = format_of(text, file);
   format.read(reader);
@@ -87,7 +91,8 @@ ShapeList read_shape_list(const std::string& file) {
   if (std::filesystem::exists(file, ignored) && !std::filesystem::is_regular_file(file, ignored))
     throw UsageError(fmt::format("{}: expected a file, which workers can read as well", visible(file)));
   try {
-    return parse_shape_list(read_text(file), file);
+    const std::string folder = std::filesystem::path(file).parent_path().string();
+    return parse_shape_list(read_text(file), file, folder.empty() ? "." : folder);
   } catch (const ReadError& e) {
     throw UsageError(e.what());
   }

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <optional>
 
 #include "harness/core/error.h"
 #include "harness/core/text/visible_text.h"
+#include "harness/report/reader.h"
 
 namespace gpubench {
 namespace {
@@ -15,6 +17,8 @@ namespace {
 constexpr std::int64_t max_extent = std::int64_t{1} << 30;  // so that products of two and sums of these don't overflow
 constexpr double max_calls = 1e15;
 constexpr std::size_t max_reasons = 100;
+constexpr std::size_t max_entered = 10'000;  // oneDNN's longest list enters over 1,000
+constexpr std::size_t max_depth = 16;
 
 // The recipe of these types; empty if the list names none; none if no recipe has them.
 std::optional<std::string> recipe_of(const ListedTypes& types) {
@@ -29,6 +33,11 @@ std::optional<std::string> recipe_of(const ListedTypes& types) {
 
 std::string types_text(const ListedTypes& types) {
   return fmt::format("types {}, {} -> {}", shown(types.a), shown(types.b), shown(types.c));
+}
+
+std::string_view without_mark(std::string_view text) {
+  constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+  return text.starts_with(byte_order_mark) ? text.substr(byte_order_mark.size()) : text;
 }
 
 }  // namespace
@@ -55,23 +64,61 @@ std::string shown(std::string_view word) {
   return visible(word.size() > most ? std::string(word.substr(0, most)) + "..." : std::string(word));
 }
 
+ShapeReader::ShapeReader(std::string_view text, const std::string& file, std::string folder)
+    : folder_(std::move(folder)) {
+  files_.push_back({file, without_mark(text)});
+  list_.source.file = file;
+}
+
 bool ShapeReader::next() {
-  if (text_.empty()) return false;
-  const std::size_t end = std::min(text_.find('\n'), text_.size());
-  line_ = trimmed(text_.substr(0, end));
-  text_.remove_prefix(std::min(end + 1, text_.size()));
-  ++number_;
+  std::string_view& text = files_.back().text;
+  if (text.empty()) return false;
+  const std::size_t end = std::min(text.find('\n'), text.size());
+  line_ = trimmed(text.substr(0, end));
+  text.remove_prefix(std::min(end + 1, text.size()));
+  ++files_.back().number;
+  return true;
+}
+
+bool ShapeReader::enter(std::string_view name) {
+  const auto refused = [&](std::string_view why) {
+    each_ = 1.0;
+    leave_out(fmt::format("the list {} ({})", shown(name), why));
+    return false;
+  };
+  if (folder_.empty() || name.empty() || name.find('/') != name.npos || name == "..")
+    return refused("only lists in the folder of this one are read");
+  const std::string file = folder_ + "/" + std::string(name);
+  const auto is_it = [name](const File& one) { return std::filesystem::path(one.name).filename() == name; };
+  if (std::ranges::any_of(files_, is_it)) return refused("it names itself");
+  if (files_.size() > max_depth) return refused(fmt::format("below {} others", max_depth));
+  if (entered_ == max_entered) return refused(fmt::format("after {} others", max_entered));
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(file, ignored)) return refused("not found");
+  try {
+    const auto [text, is_new] = texts_.try_emplace(file);
+    if (is_new) text->second = read_text(file);
+    files_.push_back({file, without_mark(text->second)});
+  } catch (const ReadError&) {
+    texts_.erase(file);
+    return refused("cannot be read");
+  }
+  ++entered_;
   return true;
 }
 
 void ShapeReader::refuse(std::string_view why) const {
-  throw UsageError(fmt::format("{}:{}: {}", visible(list_.source.file), number_, why));
+  throw UsageError(fmt::format("{}:{}: {}", visible(files_.back().name), files_.back().number, why));
 }
 
 std::int64_t ShapeReader::whole(std::string_view word, std::string_view what, std::int64_t low) const {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc() || end != word.data() + word.size() || value < low || value > max_extent)
+  const bool is_large = error == std::errc::result_out_of_range || (error == std::errc() && value > max_extent);
+  if (is_large && end == word.data() + word.size())
+    throw TooLarge(fmt::format("{}:{}: {} is '{}', expected at most 2^30", visible(files_.back().name),
+                               files_.back().number, what, shown(word)));
+  if (error != std::errc() || end != word.data() + word.size() || value < low)
     refuse(fmt::format("{} is '{}', expected a whole number from {} to 2^30", what, shown(word), low));
   return value;
 }
@@ -85,23 +132,24 @@ void ShapeReader::note(std::string_view reason, double calls, bool taken) {
   }
   if (found == list_.source.excepts.end())
     found = list_.source.excepts.insert(found, {std::string(reason), 0.0, taken});
-  found->calls += calls * each_;
+  found->calls += calls;
 }
 
 void ShapeReader::add(ListedShape shape) {
   shape.calls *= each_;
   if (!(shape.calls > 0.0 && shape.calls <= max_calls))
     refuse(fmt::format("{} calls, expected a number above 0 and up to {}", shape.calls, max_calls));
-  shape.line = number_;
   const auto [place, is_new] =
       places_.try_emplace({shape.suite, shape.workload, shape.dims, shape.recipe}, list_.shapes.size());
-  if (!is_new) {
-    list_.shapes[place->second].calls += shape.calls;
-    return;
+  if (is_new && list_.shapes.size() == max_listed_shapes) {
+    places_.erase(place);
+    return note(fmt::format("more than {} shapes, the limit of a run", max_listed_shapes), shape.calls, false);
   }
-  if (list_.shapes.size() == max_listed_shapes)
-    refuse(fmt::format("more than {} shapes, the limit of a run; split the list", max_listed_shapes));
-  list_.shapes.push_back(std::move(shape));
+  for (const std::string& part : missing_) note("without " + part, shape.calls, true);
+  if (is_new)
+    list_.shapes.push_back(std::move(shape));
+  else
+    list_.shapes[place->second].calls += shape.calls;
 }
 
 // A linear layer's three products, or a matmul, by the layout of the operands.

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "harness/core/error.h"
 #include "harness/core/text/text_table.h"
 #include "harness/shapes/shape_list.h"
 
@@ -44,37 +45,57 @@ struct ListedTypes {
   bool tf32 = false;
 };
 
+/// Of an extent above 2^30.
+class TooLarge : public UsageError {
+  using UsageError::UsageError;
+};
+
 class ShapeReader {
  public:
-  ShapeReader(std::string_view text, const std::string& file) : text_(text) { list_.source.file = file; }
+  /// `folder`: of other files that the list may name (enter()); empty: it may name none.
+  ShapeReader(std::string_view text, const std::string& file, std::string folder = {});
 
-  /// The next line, without surrounding blanks; false at the end.
+  /// The next line of the current file, without surrounding blanks; false at its end.
   bool next();
   [[nodiscard]] std::string_view line() const { return line_; }
 
   [[noreturn]] void refuse(std::string_view why) const;
 
-  /// A whole number from `low` to 2^30; else refuse()s, with `what` as its name.
+  /// Continues with the first line of file `name` in the folder. False, after a note, if the list may not name it: a
+  /// path, a file that is being read or cannot be, or one file too many. leave() returns to the line that named it.
+  [[nodiscard]] bool enter(std::string_view name);
+  void leave() { files_.pop_back(); }
+
+  /// A whole number from `low` to 2^30; else refuse()s, with `what` as its name. Throws TooLarge above 2^30.
   [[nodiscard]] std::int64_t whole(std::string_view word, std::string_view what, std::int64_t low = 1) const;
 
-  /// From now on each call that is added, left out or noted counts as `calls`.
+  /// From now on each call that is added or left out counts as `calls`.
   void count_each_as(std::int64_t calls) { each_ = static_cast<double>(calls); }
   void add(const ListedProduct& product, const ListedTypes& types, double calls = 1.0);
   void add(const BlasProduct& product, const ListedTypes& types, double calls = 1.0);
   void add(const ListedConvolution& convolution, const ListedTypes& types, double calls = 1.0);
   void add(ListedShape shape);
-  void leave_out(std::string_view reason, double calls = 1.0) { note(reason, calls, false); }
-  void take_without(std::string_view what, double calls = 1.0) { note(what, calls, true); }
+  void leave_out(std::string_view reason, double calls = 1.0) { note(reason, calls * each_, false); }
+  /// Parts of the work that cases lack: "the bias". Counts the calls of all shapes added until the next call.
+  void take_without(std::vector<std::string> parts) { missing_ = std::move(parts); }
 
   [[nodiscard]] ShapeList take(std::string_view format);
 
  private:
+  struct File {
+    std::string name;
+    std::string_view text;  // not yet read
+    std::int64_t number = 0;
+  };
   void note(std::string_view reason, double calls, bool taken);
 
-  std::string_view text_;
+  std::string folder_;
+  std::vector<File> files_;  // the list, and files entered from it
+  std::size_t entered_ = 0;
+  std::map<std::string, std::string> texts_;  // of entered files; lines refer to them
   std::string_view line_;
-  std::int64_t number_ = 0;
   double each_ = 1.0;
+  std::vector<std::string> missing_;
   ShapeList list_;
   std::map<std::tuple<std::string, std::string, Dims, std::string>, std::size_t> places_;
 };

@@ -7,6 +7,7 @@
 #include "harness/plan/plan.h"
 #include "harness/report/console.h"
 #include "suites/suites.h"
+#include "tests/scratch_folder.h"
 
 namespace gpubench {
 namespace shape_list_test {
@@ -71,7 +72,7 @@ TEST(ShapeList, BenchdnnRunsEachProblemWithEveryCombinationOfItsKnobs) {
 
 TEST(ShapeList, BenchdnnsNamesSayHowOftenANetworkHasAProblem) {
   const ShapeList list = parse_shape_list(
-      "8x16:16x32n\"net:first*4\"\n"
+      "8x16:16x32_n\"net:first*4\"\n"
       "8x16:16x64n\"2*net:second\"\n"
       "8x16:16x128n\"12\"\n"
       "--dir=FWD_B ic16ih8oc16oh8kh3ph1n\"net:third*23\"\n",
@@ -82,6 +83,49 @@ TEST(ShapeList, BenchdnnsNamesSayHowOftenANetworkHasAProblem) {
                   "1 gemm/matmul/m=8,n=128,k=16/f32",
                   "23 conv/conv2d_forward/n=2,h=8,w=8,c=16,k=16,r=3,s=3,stride=1,pad=1,dilation=1,groups=1/f32"));
   EXPECT_THAT(excepts_of(list), ElementsAre("23 calls taken without the bias"));
+}
+
+// Each list names the other; one names itself, one a file elsewhere. Knobs hold across files, as in benchdnn.
+using ShapeListFiles = ScratchFolder;
+TEST_F(ShapeListFiles, OfBenchdnnNameOthersInTheirFolder) {
+  write("first.list", "--dt=bf16\n--batch=second 8x4:4x2\n--batch=../second --batch=none\n");
+  write("second",
+        "\xEF\xBB\xBF"
+        "8x16:16x32\r\n--batch=second --batch=first.list --dt=f32\n");
+  const ShapeList list = read_shape_list("first.list");
+  EXPECT_THAT(shapes_of(list), ElementsAre("1 gemm/matmul/m=8,n=32,k=16/bf16", "1 gemm/matmul/m=8,n=2,k=4/f32"));
+  EXPECT_THAT(excepts_of(list),
+              ElementsAre("1 call left out: the list second (it names itself)",
+                          "1 call left out: the list first.list (it names itself)",
+                          "1 call left out: the list ../second (only lists in the folder of this one are read)",
+                          "1 call left out: the list none (not found)"));
+  EXPECT_THAT(excepts_of(parse_shape_list("--batch=second\n", "a.list")),
+              ElementsAre("1 call left out: the list second (only lists in the folder of this one are read)"));
+}
+
+// Of three calls of a product one has a type that no recipe has: two are taken without a bias.
+TEST(ShapeList, BenchdnnProblemsAndKnobsThatNoCaseHasAreNoted) {
+  const ShapeList list = parse_shape_list(
+      "--sum=2 --skip-impl=ref --bia-dt=f32 --attr-post-ops=relu,tanh --dt=f32,s4,bf16\n"
+      "8x4:4x2\n"
+      "--reset --encoding=csr 8x4:4x2\n"
+      "--reset --strides=8x1:8x1:8x1 8x4:4x2 --strides=\n"
+      "64x64 --attr-fpmath=,tf32:true 8x4:4x3\n"
+      "4294967296x4:4x4\n"
+      "--reset --dir=bwd_d ic4id8oc4kd3 ic4ih4oc4kh1n\"a=b\"\n",
+      "a.list");
+  EXPECT_THAT(
+      shapes_of(list),
+      ElementsAre("1 gemm/matmul/m=8,n=2,k=4/f32", "1 gemm/matmul/m=8,n=2,k=4/bf16", "1 gemm/matmul/m=8,n=3,k=4/f32",
+                  "1 gemm/matmul/m=8,n=3,k=4/tf32",
+                  "1 conv/conv2d_backward_data/n=2,h=4,w=4,c=4,k=4,r=1,s=1,stride=1,pad=0,dilation=1,groups=1/f32"));
+  EXPECT_THAT(excepts_of(list), ElementsAre("2 calls taken without the bias", "2 calls taken without --attr-post-ops",
+                                            "2 calls taken without --sum", "1 call left out: types s4, s4 -> s4",
+                                            "1 call left out: sparse or grouped matrices",
+                                            "1 call left out: tensors with explicit strides",
+                                            "1 call left out: a problem of an unknown form",
+                                            "1 call left out: a problem with an extent above 2^30",
+                                            "1 call left out: a convolution in three dimensions"));
 }
 
 TEST(ShapeList, BenchdnnCompletesConvolutionsAsInItsManual) {
@@ -269,15 +313,14 @@ TEST(ShapeList, OwnListsNameAnyWorkload) {
 TEST(ShapeList, MalformedTextIsRefusedWithItsLineAndTheExpectedOne) {
   const std::vector<std::pair<std::string, std::string>> wrong{
       {"", "a.list: unknown format: the file is empty; expected one of JSON"},
-      {"# only this\n", "a.list: unknown format: the file begins with # only this"},
+      {"only this\n", "a.list: unknown format: the file begins with only this"},
       {"--reset\n64x128:127x96\n", "a.list:2: '64x128:127x96' is not a matrix product; expected MxK:KxN with one K"},
       {"--reset\n0x4:4x4\n", "a.list:2: an extent is '0', expected a whole number from 1 to 2^30"},
-      {"--reset\n4294967296x4:4x4\n", "a.list:2: an extent is '4294967296', expected a whole number from 1 to 2^30"},
-      {"1073741824x1073741824:1073741824x4\n", "a.list:1: these axes are too large to be counted"},
-      {"--reset\nsomething\n", "a.list:2: 'something' is neither a knob nor a problem"},
-      {"--reset\n--batch=shapes_2d\n", "a.list:2: problems of another file (--batch) are not read"},
+      {"--reset\nic4x:4x4\n4x4:4x4x\n4x:4x4\n", "a.list:4: an extent is '', expected a whole number from 1 to 2^30"},
+      {"--dt=f32,f32,f32,f32,f32,f32,f32,f32,f32,f32,f32,f32,f32,f32,f32,f32,f32\n",
+       "a.list:1: --dt has more than 16 values"},
+      {"./rocblas-bench -f gemm -m 3 -n 4294967296 -k 3\n", "a.list:1: n is '4294967296', expected at most 2^30"},
       {"ic16ih8oc16kh3kh3\n", "a.list:1: 'ic16ih8oc16kh3kh3' is not a convolution"},
-      {"ic16ih2oc16kh7\n", "a.list:1: no conv/conv2d_forward of n=2,h=2,w=2,c=16"},
       {"onednn_verbose,exec,cpu,matmul,brg\n", "a.list:1: the line ends early; expected exec,ENGINE"},
       {"onednn_verbose,exec,cpu,matmul,i,undef,src_f32::blocked:ab:f0,,,2x2:2x2,1\n",
        "a.list:1: 'src_f32::blocked:ab:f0' does not name src, wei and dst"},
@@ -304,10 +347,29 @@ TEST(ShapeList, MalformedTextIsRefusedWithItsLineAndTheExpectedOne) {
   for (const auto& [text, message] : wrong) EXPECT_THAT(error_of(text), ::testing::StartsWith(message)) << text;
 }
 
-TEST(ShapeList, MoreShapesThanARunTakesAreRefused) {
+TEST(ShapeList, MoreShapesThanARunTakesAreLeftOut) {
   std::string text;
-  for (std::size_t i = 1; i <= max_listed_shapes + 1; ++i) text += std::to_string(i) + "x1:1x1\n";
-  EXPECT_THAT(error_of(text), HasSubstr("a.list:10001: more than 10000 shapes"));
+  for (std::size_t i = 1; i <= max_listed_shapes + 2; ++i) text += std::to_string(i) + "x1:1x1\n";
+  const ShapeList list = parse_shape_list(text + "1x1:1x1\n", "a.list");
+  EXPECT_EQ(list.shapes.size(), max_listed_shapes);
+  EXPECT_EQ(list.shapes.front().calls, 2.0);
+  EXPECT_THAT(excepts_of(list), ElementsAre("2 calls left out: more than 10000 shapes, the limit of a run"));
+}
+
+TEST(ShapeList, OfCommentsAloneIsEmpty) {
+  const ShapeList list = parse_shape_list("# a list\n\n# of nothing\n", "a.list");
+  EXPECT_THAT(shapes_of(list), IsEmpty());
+  EXPECT_THAT(excepts_of(list), IsEmpty());
+}
+
+// A filter larger than its padded image, and a number of elements above 2^56.
+TEST(ListedSuites, ExtentsThatMakeNoProgramAreLeftOut) {
+  ShapeList list = parse_shape_list("ic16ih2oc16kh7 1073741824x1073741824:1073741824x4 2x2:2x2\n", "a.list");
+  (void)listed_suites(all_suites(), list, false);
+  EXPECT_THAT(shapes_of(list), ElementsAre("1 gemm/matmul/m=2,n=2,k=2/f32"));
+  EXPECT_THAT(excepts_of(list), ElementsAre("1 call taken without the bias",
+                                            "1 call left out: conv/conv2d_forward of extents that make none",
+                                            "1 call left out: gemm/matmul of extents that make none"));
 }
 
 TEST(ListedSuites, EqualShapesAreEqualCases) {
