@@ -12,6 +12,7 @@ namespace gpubench {
 namespace {
 
 using Parts = std::vector<std::string>;
+constexpr const char* adding = "adding to the output (beta)";
 
 class Arguments {
  public:
@@ -56,6 +57,7 @@ std::string type_of(std::string_view word) {
                                                                      {"R_16BF", "bf16"},
                                                                      {"R_8F_E4M3", "f8_e4m3"},
                                                                      {"R_8F_E5M2", "f8_e5m2"},
+                                                                     {"R_4F_E2M1", "f4_e2m1"},
                                                                      {"f64_r", "f64"},
                                                                      {"f32_r", "f32"},
                                                                      {"f16_r", "f16"},
@@ -71,9 +73,16 @@ std::string type_of(std::string_view word) {
 
 // No recipe has sums narrower than f32; "COMPUTE_32F_FAST_TF32" multiplies f32 in tf32.
 bool sums_wide(std::string_view compute) {
-  constexpr std::string_view known[] = {
-      "",      "COMPUTE_32F", "COMPUTE_32F_PEDANTIC", "COMPUTE_32F_FAST_TF32", "COMPUTE_64F", "COMPUTE_64F_PEDANTIC",
-      "f32_r", "f64_r"};
+  constexpr std::string_view known[] = {"",
+                                        "COMPUTE_32F",
+                                        "COMPUTE_32F_PEDANTIC",
+                                        "COMPUTE_32F_FAST_TF32",
+                                        "COMPUTE_64F",
+                                        "COMPUTE_64F_PEDANTIC",
+                                        "f32_r",
+                                        "f64_r",
+                                        "CUDA_R_32F",
+                                        "CUDA_R_64F"};  // the last two: cuBLAS 10
   if (compute.starts_with("CUBLAS_")) compute.remove_prefix(7);
   return std::find(std::begin(known), std::end(known), compute) != std::end(known);
 }
@@ -171,6 +180,23 @@ Arguments description(const ShapeReader& reader, std::string_view line, std::str
   return words;
 }
 
+bool adds(std::string_view beta) { return beta.find_first_not_of("0.") != beta.npos; }
+
+// Scales of blocks of 32 with f8_e4m3, or of 16 with f4_e2m1, make mxfp8 and nvfp4. False: the call has no such scales.
+bool add_block_scaled(ShapeReader& reader, std::string_view compute, const BlasProduct& p, const ListedTypes& types) {
+  for (const std::string_view scales : {"OUTER_VEC_32F", "VEC128_32F", "BLK128x128_32F"}) {
+    if (compute.find(scales) != compute.npos) return reader.leave_out("scales " + shown(scales)), true;
+  }
+  const bool mx = compute.find("VEC32_UE8M0") != compute.npos, nv = compute.find("VEC16_UE4M3") != compute.npos;
+  if (!mx && !nv) return false;
+  const std::string_view type = mx ? "f8_e4m3" : "f4_e2m1";
+  if (types.a != type || types.b != type || !p.transpose_a || p.transpose_b || p.batch != 1)
+    return reader.leave_out("products with scales of blocks in other types or layouts"), true;
+  reader.add(
+      ListedShape{"gemm", "block_scaled_matmul", {{"m", p.n}, {"n", p.m}, {"k", p.k}}, mx ? "mxfp8" : "nvfp4", 1.0});
+  return true;
+}
+
 void read_cublaslt(ShapeReader& reader) {
   while (reader.next()) {
     const std::string_view line = reader.line();
@@ -195,11 +221,14 @@ void read_cublaslt(ShapeReader& reader) {
     product.n = d.whole("cols");
     product.k = a.whole(product.transpose_a ? "rows" : "cols");
     product.lda = a.whole("ld"), product.ldb = b.whole("ld"), product.ldc = d.whole("ld");
-    const std::string_view epilogue = compute.text("epilogue");
-    reader.take_without(epilogue.empty() ? Parts{} : Parts{"epilogue " + shown(epilogue)});
+    Parts missing;
+    if (const std::string_view epilogue = compute.text("epilogue"); !epilogue.empty())
+      missing.push_back("epilogue " + shown(epilogue));
+    if (adds(between(line, " beta=", " "))) missing.emplace_back(adding);
+    reader.take_without(std::move(missing));
     ListedTypes types{type_of(a.text("type")), type_of(b.text("type")), type_of(d.text("type"))};
     types.tf32 = compute.text("computeType").ends_with("FAST_TF32");
-    reader.add(product, types);
+    if (!add_block_scaled(reader, between(line, "computeDesc=[", "]"), product, types)) reader.add(product, types);
   }
 }
 
@@ -255,8 +284,7 @@ void add_rocblas(ShapeReader& reader, const Arguments& call, bool is_yaml) {
   if (!sums_wide(call.text("compute_type")))
     return reader.leave_out("sums in " + shown(call.text("compute_type")), calls);
   types.tf32 = call.text("math_mode") == "1";
-  const bool adds = call.text("beta", "0").find_first_not_of("0.") != std::string_view::npos;
-  reader.take_without(adds ? Parts{"adding to the output (beta)"} : Parts{});
+  reader.take_without(adds(call.text("beta", "0")) ? Parts{adding} : Parts{});
   const auto name = [is_yaml](const char* yaml, const char* bench) { return is_yaml ? yaml : bench; };
   const BlasProduct product{call.whole("batch_count", 1),
                             call.whole(name("M", "m")),

@@ -188,7 +188,7 @@ TEST(ShapeList, OnednnLogsOfVersions2And3CountEachExecution) {
           "1 conv/conv2d_backward_filter/n=2,h=7,w=7,c=16,k=16,r=5,s=5,stride=1,pad=2,dilation=1,groups=1/f16"));
   EXPECT_THAT(excepts_of(list),
               ElementsAre("1 call taken without post-ops", "1 call taken without the bias",
-                          "1 call left out: matrices with explicit strides", "1 call left out: primitive reorder",
+                          "1 call left out: tensors with explicit strides", "1 call left out: primitive reorder",
                           "1 call left out: types u8, s8 -> f32"));
 }
 
@@ -243,13 +243,21 @@ TEST(ShapeList, CublasltLogsCountTracedLaunches) {
   };
   const ShapeList list = parse_shape_list(
       line("Api", "R_16BF", "COMPUTE_32F", "") + line("Trace", "R_16BF", "COMPUTE_32F", " epilogue=EPILOGUE_BIAS") +
-          line("Trace", "R_32F", "COMPUTE_32F_FAST_TF32", "") + line("Trace", "R_16F", "COMPUTE_16F", ""),
+          line("Trace", "R_32F", "COMPUTE_32F_FAST_TF32", "") + line("Trace", "R_16F", "COMPUTE_16F", "") +
+          line("Trace", "R_8F_E4M3", "COMPUTE_32F", " aScaleMode=VEC32_UE8M0 bScaleMode=VEC32_UE8M0") +
+          line("Trace", "R_4F_E2M1", "COMPUTE_32F", " aScaleMode=VEC16_UE4M3 bScaleMode=VEC16_UE4M3") +
+          line("Trace", "R_8F_E4M3", "COMPUTE_32F", " aScaleMode=OUTER_VEC_32F bScaleMode=OUTER_VEC_32F") +
+          line("Trace", "R_8F_E5M2", "COMPUTE_32F", " aScaleMode=VEC32_UE8M0 bScaleMode=VEC32_UE8M0"),
       "a.list");
   EXPECT_EQ(list.source.format, "cuBLASLt");
   EXPECT_THAT(shapes_of(list),
-              ElementsAre("1 gemm/linear_forward/m=64,n=96,k=128/bf16", "1 gemm/linear_forward/m=64,n=96,k=128/tf32"));
+              ElementsAre("1 gemm/linear_forward/m=64,n=96,k=128/bf16", "1 gemm/linear_forward/m=64,n=96,k=128/tf32",
+                          "1 gemm/block_scaled_matmul/m=64,n=96,k=128/mxfp8",
+                          "1 gemm/block_scaled_matmul/m=64,n=96,k=128/nvfp4"));
   EXPECT_THAT(excepts_of(list),
-              ElementsAre("1 call taken without epilogue EPILOGUE_BIAS", "1 call left out: sums in COMPUTE_16F"));
+              ElementsAre("1 call taken without epilogue EPILOGUE_BIAS", "1 call left out: sums in COMPUTE_16F",
+                          "1 call left out: scales OUTER_VEC_32F",
+                          "1 call left out: products with scales of blocks in other types or layouts"));
 }
 
 TEST(ShapeList, RocblasLogsAreCommandsOrYamlWithCounts) {
@@ -316,7 +324,7 @@ TEST(ShapeList, MalformedTextIsRefusedWithItsLineAndTheExpectedOne) {
       {"only this\n", "a.list: unknown format: the file begins with only this"},
       {"--reset\n64x128:127x96\n", "a.list:2: '64x128:127x96' is not a matrix product; expected MxK:KxN with one K"},
       {"--reset\n0x4:4x4\n", "a.list:2: an extent is '0', expected a whole number from 1 to 2^30"},
-      {"--reset\nic4x:4x4\n4x4:4x4x\n4x:4x4\n", "a.list:4: an extent is '', expected a whole number from 1 to 2^30"},
+      {"--reset\nic4x:4x4\n4x4:4x4x\n", "a.list:3: an extent is '', expected a whole number from 1 to 2^30"},
       {"--dt=f32,f32,f32,f32,f32,f32,f32,f32,f32,f32,f32,f32,f32,f32,f32,f32,f32\n",
        "a.list:1: --dt has more than 16 values"},
       {"./rocblas-bench -f gemm -m 3 -n 4294967296 -k 3\n", "a.list:1: n is '4294967296', expected at most 2^30"},
