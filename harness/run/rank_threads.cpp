@@ -123,8 +123,8 @@ struct RankThreads::Shared {
         waits.push_back(rank);
       }
     }
-    if (culprits.empty()) return fmt::format("no rank has come any further for {:g} s", limit_s);
-    std::string text = fmt::format("{} {} come no further for {:g} s, last in {}", ranks_text(culprits),
+    if (culprits.empty()) return fmt::format("no rank has made progress for {:g} s", limit_s);
+    std::string text = fmt::format("{} {} made no progress for {:g} s, last in {}", ranks_text(culprits),
                                    culprits.size() == 1 ? "has" : "have", limit_s, place_of(culprit));
     if (!waits.empty()) text += fmt::format("; {} {} waiting", ranks_text(waits), waits.size() == 1 ? "was" : "were");
     return text;

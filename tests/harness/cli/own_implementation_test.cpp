@@ -163,10 +163,11 @@ TEST_F(OwnImplementationProgram, AStartingPointBuildsAsItSaysAndPassesTheFullChe
   const std::string compile = made.out.substr(0, made.out.find("gpubench impl check"));
   ASSERT_THAT(compile, StartsWith("cd mine\ncc "));
   ASSERT_EQ(run_child({"/bin/sh", "-ec", compile}).exit_code, 0);
-  EXPECT_THAT(exits(0, run_child({paths::program, "impl", "list", "mine/libmine.so", "--device", "cpu", "--suite",
-                                  "norm", "--tier", "smoke"}))
-                  .out,
-              AllOf(HasSubstr("mine 1.0, digest"), HasSubstr("takes 1 cases"), HasSubstr("only rms_norm")));
+  EXPECT_THAT(
+      exits(0, run_child({paths::program, "impl", "list", "mine/libmine.so", "--device", "cpu", "--suite", "norm",
+                          "--tier", "smoke"}))
+          .out,
+      AllOf(HasSubstr("mine 1.0, digest"), HasSubstr("takes 1 of the selected cases"), HasSubstr("only rms_norm")));
   const ChildResult checked = exits(0, run_child({paths::program, "impl", "check", "mine/libmine.so", "--device", "cpu",
                                                   "--filter", "rms_norm_forward|llama_train"}));
   EXPECT_THAT(checked.err + checked.out, HasSubstr("check own"));

@@ -86,7 +86,7 @@ TEST_F(SaveFailures, NothingIsOverwrittenAndWhatCannotBeWrittenLeavesTheVerdict)
   ChildResult refused = run_child({paths::program, "run", "--device", "cpu", "--tier", "smoke", "--filter",
                                    "gemm/matmul/m=35.*/f32/", "--save-failures", "f"});
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("--save-failures: f has files already"));
+  EXPECT_THAT(refused.err, HasSubstr("--save-failures: f already has files"));
   write("f/gemm_matmul_m=35,n=127,k=1760_f32_x1", "in the way");
   const ChildResult failed = run(words);
   EXPECT_EQ(failed.exit_code, 1);

@@ -59,7 +59,7 @@ TEST(Noise, FilesThatMakeNoSenseAreRefused) {
   const std::pair<const char*, std::function<void(Json&)>> mistakes[] = {
       {"schema", [](Json& j) { j["schema"] = "gpubench-report"; }},
       {"schema_version", [](Json& j) { j["schema_version"] = "2.0"; }},
-      {"changed by hand", [](Json& j) { j["setup"]["device.name"] = "Another Processor"; }},
+      {"the file was edited", [](Json& j) { j["setup"]["device.name"] = "Another Processor"; }},
       {"invocations", [](Json& j) { j["invocations"] = 1; }},
       {"runs", [](Json& j) { j["cases"][id]["runs"] = 11; }},
       {"a noise of 0.00%", [](Json& j) { j["cases"][id]["spread"] = 0.0; }},

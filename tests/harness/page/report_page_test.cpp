@@ -249,9 +249,10 @@ TEST(Document, FlagsVerdictsAndIdsAreExplainedWhereTheyAreShown) {
   const std::string page =
       page_of(made_report({made_gemm(100), unsure, with_verdict(made_gemm(300), Verdict::downgraded, "tf32")}));
   const std::string words = page.substr(page.find("<h2>All cases"));
-  EXPECT_TRUE(holds(words, "<dt>noisy</dt><dd>the 95% interval of the time is wider than ±25%"));
+  EXPECT_TRUE(holds(words, "<dt>noisy</dt><dd>the 95% interval is wider than +-25% of the time"));
   EXPECT_TRUE(holds(words, "<dt>severe</dt><dd>more than 5% of the samples"));
-  EXPECT_TRUE(holds(words, "<dt>downgraded</dt><dd>computed in less than the declared precision: a probe read it"));
+  EXPECT_TRUE(
+      holds(words, "<dt>downgraded</dt><dd>an op computes in less than the declared precision: a probe read it"));
   EXPECT_TRUE(holds(words, "<dt>case</dt><dd>suite/workload/dimensions/precision[/modes]/xranks"));
   EXPECT_FALSE(holds(words, "<dt>drift"));
 }

@@ -210,7 +210,7 @@ void expect_as_the_library(const std::string& text) {
   } else if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
     EXPECT_NE(ours.find(": not JSON: the input is empty"), std::string::npos) << text;
   } else if (*verdict.read > text.size()) {
-    EXPECT_NE(ours.find(": not JSON: it ends too early"), std::string::npos) << text << " -> " << ours;
+    EXPECT_NE(ours.find(": not JSON: unexpected end of input"), std::string::npos) << text << " -> " << ours;
   } else {
     const std::string before = text.substr(0, *verdict.read - 1);
     const std::string place = fmt::format("line {}, column {}: ", 1 + std::count(before.begin(), before.end(), '\n'),

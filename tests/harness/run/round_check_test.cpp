@@ -39,7 +39,7 @@ TEST(RoundCheck, NamesTheRoundTheCopyAndTheElementThatALaterRoundWouldHaveOverwr
 
   EXPECT_EQ(record.verdict, Verdict::fail);
   EXPECT_THAT(record.reason,
-              AllOf(StartsWith("op 'last.add' (add) failed in timed: round 2 left 1 element in copy 0 that is not"),
+              AllOf(StartsWith("op 'last.add' (add) failed in timed: round 2 left 1 element in copy 0 that differs"),
                     HasSubstr("[3, 3]")));
   EXPECT_EQ(record.rounds.size(), 2U);  // the fault ends the rounds
   EXPECT_EQ(run.seen.count(Verdict::pass), 5);

@@ -34,7 +34,7 @@ TEST(CpuRankSet, MoreRanksThanProcessorsAreFlagged) {
 
 TEST(CpuRankSet, NoRanksAndTooManyAreRefusedWithTheNumber) {
   EXPECT_THROW((void)open_cpu_ranks(0), BackendError);
-  EXPECT_EQ(thrown_text<BackendError>([&] { (void)open_cpu_ranks(65); }), "cpu: 65 ranks; expected 1 to 64");
+  EXPECT_EQ(thrown_text<BackendError>([&] { (void)open_cpu_ranks(65); }), "cpu: 65 ranks; expected from 1 to 64");
 }
 
 TEST(CpuRankSet, ReductionsOfATypeThatItLacksAreUnsupportedByName) {

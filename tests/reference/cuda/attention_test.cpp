@@ -48,7 +48,7 @@ std::string refusal_of(std::int64_t d, const Math& math, DType type) {
 TEST(CudaAttentionRefuses, Tf32F64AndHeadsThatAreTooWide) {
   EXPECT_NE(refusal_of(8, {.inputs = Math::Inputs::tf32}, DType::f32).find("lack tf32"), std::string::npos);
   EXPECT_NE(refusal_of(8, {.accumulate = DType::f64}, DType::f64).find("sums in f64"), std::string::npos);
-  EXPECT_NE(refusal_of(264, {}, DType::f32).find("heads of 264 elements; expected 256"), std::string::npos);
+  EXPECT_NE(refusal_of(264, {}, DType::f32).find("heads of 264 elements; expected at most 256"), std::string::npos);
 }
 
 }  // namespace cuda_attention_test

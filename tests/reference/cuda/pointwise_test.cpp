@@ -90,7 +90,7 @@ TEST(CudaPointwise, ATypeThatKernelsLackIsUnsupportedByName) {
   const ValueId x = program.add(tensor("x", DType::f8_e4m3, Shape{8}, Role::activation));
   (void)scale(program, {2.0}, Math{}, "op", x);
   const std::string words = testing::refusal(testing::emulated_contract().backend, program);
-  EXPECT_NE(words.find("f32, f16 and bf16 here, not f8_e4m3"), std::string::npos) << words;
+  EXPECT_NE(words.find("expected f32, f16 or bf16, not f8_e4m3"), std::string::npos) << words;
 }
 
 }  // namespace pointwise_test

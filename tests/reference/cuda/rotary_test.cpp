@@ -31,7 +31,7 @@ TEST(CudaRotary, NaNSpreadsToItsPairOnly) { testing::expect_nan_to_stay_in_its_p
 TEST(CudaRotary, ATypeThatKernelsLackIsUnsupportedByName) {
   const testing::RotaryProgram r = testing::rotary_program({}, DType::f8_e4m3, {1, 2, 1, 4});
   const std::string words = testing::refusal(emulated_contract().backend, r.program);
-  EXPECT_NE(words.find("f32, f16 and bf16 here, not f8_e4m3"), std::string::npos) << words;
+  EXPECT_NE(words.find("expected f32, f16 or bf16, not f8_e4m3"), std::string::npos) << words;
 }
 
 }  // namespace rotary_test

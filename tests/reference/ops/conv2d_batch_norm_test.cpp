@@ -249,7 +249,7 @@ TEST(Conv2dBatchNorm, WhatDoesNotFitIsRefusedByName) {
   const auto message = [](const Shape& data, const Shape& weights, const Conv2dBatchNorm& attributes) {
     return program_error([&] { Example(DType::f32, data, weights, attributes); });
   };
-  EXPECT_NE(message({1, 1, 1, 3}, {4, 1, 1, 3}, {}).find("at least two rows"), std::string::npos);
+  EXPECT_NE(message({1, 1, 1, 3}, {4, 1, 1, 3}, {}).find("n p q of at least two"), std::string::npos);
   EXPECT_NE(message({1, 4, 4, 3}, {4, 1, 1, 3}, {.r = true}).find("r with relu only"), std::string::npos);
   Example s(DType::f32, {1, 4, 4, 3}, {4, 1, 1, 3});
   EXPECT_NE(program_error([&] {

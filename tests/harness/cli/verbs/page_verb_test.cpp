@@ -107,7 +107,7 @@ TEST_F(PageVerb, WhatCannotBeDoneIsAUsageError) {
               StartsWith("gpubench: --output: no/such/folder/x.html: cannot"));
   EXPECT_THAT(refusal("made/good.json --csv x -o x"), HasSubstr("--output: --csv writes x already"));
   EXPECT_THAT(refusal("made/good.json --svg made/good.json"), HasSubstr("made/good.json: cannot create the folder"));
-  EXPECT_THAT(refusal("made/good.json --csv - --junit -"), HasSubstr("standard output already"));
+  EXPECT_THAT(refusal("made/good.json --csv - --junit -"), HasSubstr("already uses standard output"));
 }
 
 TEST_F(PageVerb, ARunLeavesItsPageBesideItsReport) {

@@ -102,7 +102,7 @@ TEST_F(SoakVerb, RefusesMoreDevicesThanThereAre) {
     EXPECT_THAT(cli_.err.str(), HasSubstr("--devices: '" + word + "'; expected a number from 1 to "));
   }
   EXPECT_EQ(cli_.run("soak --devices sim,sim"), 2);
-  EXPECT_THAT(cli_.err.str(), HasSubstr("--devices: 'sim' is no GPU"));
+  EXPECT_THAT(cli_.err.str(), HasSubstr("--devices: 'sim' is not a GPU"));
   EXPECT_EQ(soak("--devices 1"), 2);
   EXPECT_THAT(cli_.err.str(), HasSubstr("--devices: each device needs a separate process"));
 }
