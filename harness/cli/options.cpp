@@ -112,7 +112,9 @@ class CommandLine {
   }
 
   // The words of a flag; a switch has none.
+  // Of a repeated flag with one value the last counts, as when a worker's --device follows the user's.
   static std::vector<std::string> given(const Flag& flag, const CLI::Option& option) {
+    if (flag.takes == Takes::one && option.count() > 0) return {option.results().back()};
     if (flag.takes != Takes::nothing || option.count() == 0) return option.results();
     return option.as<bool>() ? std::vector<std::string>{"on"} : std::vector<std::string>{};
   }

@@ -19,7 +19,6 @@ namespace gpubench {
 /// Faults of calls and formulas (faults.h) and of stores come first; then a factor, an offset or a permutation of the
 /// whole output. Large operands are not changed (max_changed_elements). `flop`: fp64 work of the textbook for the
 /// elements of one fault, for faults of whole outputs.
-/// much textbook the elements of one fault may cost, for faults of whole outputs.
 [[nodiscard]] std::string likely_cause(const Operands& operands, int output, std::span<const CheckedElement> elements,
                                        double flop);
 

@@ -93,6 +93,7 @@ TEST(ParseOptions, AListFlagTakesOneWordEach) {
 TEST(ParseOptions, TheLastOfAFlagCounts) {
   EXPECT_EQ(parsed("--device auto --device cpu").device, "cpu");
   EXPECT_EQ(parsed("--seed 1 --seed 2").run.seed, 2U);
+  EXPECT_THAT(parsed({"run", "--device", "cpu", "--device", "cpu"}).rerun_words, ElementsAre("--device", "cpu"));
 }
 
 TEST(ParseOptions, UnknownVerbsAndFlagsNameTheNearest) {
