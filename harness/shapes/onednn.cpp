@@ -348,8 +348,8 @@ class Benchdnn {
         reader_.leave_out("types " + shown(word));
         continue;
       }
-      for (const std::string_view word : values("--attr-fpmath", "strict")) {
-        const std::string_view math = word.substr(0, word.find(':'));  // "tf32:true": for integers, too
+      for (const std::string_view setting : values("--attr-fpmath", "strict")) {
+        const std::string_view math = setting.substr(0, setting.find(':'));  // "tf32:true": for integers, too
         types->tf32 = math == "tf32";
         if (math.empty() || math == "strict" || math == "tf32")
           add(*types);

@@ -329,7 +329,7 @@ struct Gradients {
 
   std::vector<Called> made;
   std::vector<CallToPlan> calls;
-  DeviceTraits traits{.compute_capability = 90, .memory_bytes = std::int64_t{1} << 37U};
+  DeviceTraits traits{.compute_capability = 90, .memory_bytes = std::int64_t{1} << 37U, .name = {}, .pci_bus_id = {}};
   alignas(64) std::byte no_library[64] = {};
 };
 
